@@ -1,0 +1,239 @@
+"""Products on the processor: one thread for each row block, nothing stored.
+
+numpy releases the interpreter lock inside matrix products and elementwise functions, so
+plain Python threads keep every core busy. Each thread makes one tile of the kernel
+matrix in its own buffer, uses it while it is in cache, and goes on. Sums over rows are
+kept in float64, and in an order that does not depend on the threads.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from typing import Any
+
+import numpy as np
+from scipy.linalg import blas
+
+from tiercel.products.ordered import ordered_map, single_threaded_blas
+from tiercel.products.planner import Plan, gram_rows
+from tiercel.products.rows import prefetched
+
+
+class CPUEngine:
+    """Products with k(X, Z) where X is in memory, sparse or on disk.
+
+    Parameters
+    ----------
+    X
+        The rows: an array, a CSR matrix, or ``Rows`` on disk.
+    tile, make
+        What fills tiles of k(rows, Z), and a function that makes the same for another
+        dtype.
+    m
+        The number of centres.
+    plan
+        Sizes of tiles and pieces, number of threads.
+    stored
+        The kernel matrix itself, where it is kept.
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        tile: Any,
+        make: Callable[[Any], Any],
+        m: int,
+        plan: Plan,
+        stored: np.ndarray | None = None,
+    ) -> None:
+        self.X, self.tile, self.make, self.plan = X, tile, make, plan
+        self.shape = (X.shape[0], m)
+        self.dtype = np.dtype(np.float32 if plan.problem.itemsize == 4 else np.float64)
+        self.stored = stored
+        self.callback: Callable[[int, int], object] | None = None
+        self._local = threading.local()
+
+    def product(self, V: np.ndarray, out: np.ndarray) -> np.ndarray:
+        """Write k(X, Z) V into ``out``."""
+        V = np.ascontiguousarray(V, self.dtype)
+
+        def work(piece: tuple[int, Any]) -> None:
+            for start, stop, columns, K in self._tiles(*piece):
+                if columns.start == 0:
+                    out[start:stop] = K @ V[columns]
+                else:
+                    out[start:stop] += K @ V[columns]
+
+        for _ in self._run(work):
+            pass
+        return out
+
+    def cross_product(self, U: np.ndarray) -> np.ndarray:
+        """Return k(X, Z)' U, summed in float64."""
+
+        def work(piece: tuple[int, Any]) -> np.ndarray:
+            total = np.zeros((self.shape[1], U.shape[1]))
+            for start, stop, columns, K in self._tiles(*piece):
+                total[columns] += K.T @ U[start:stop].astype(self.dtype, copy=False)
+            return total
+
+        return self._sum(work, U.shape[1])
+
+    def gram_product(self, V: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+        """Return k(X, Z)' diag(w) k(X, Z) V, summed in float64."""
+        V = np.ascontiguousarray(V, self.dtype)
+        whole = self.stored is not None or self.plan.tile_columns >= self.shape[1]
+
+        def weigh(W: np.ndarray, start: int, stop: int) -> np.ndarray:
+            return W if weights is None else W * weights[start:stop, None]
+
+        def work(piece: tuple[int, Any]) -> np.ndarray:
+            total = np.zeros(V.shape)
+            for start, stop, _, K in self._tiles(*piece):
+                total += K.T @ weigh(K @ V, start, stop)
+            return total
+
+        def work_twice(piece: tuple[int, Any]) -> np.ndarray:
+            first, X = piece
+            W = np.zeros((X.shape[0], V.shape[1]), self.dtype)
+            total = np.zeros(V.shape)
+            for start, stop, columns, K in self._tiles(first, X):
+                W[start - first : stop - first] += K @ V[columns]
+            for start, stop, columns, K in self._tiles(first, X):
+                rows = weigh(W[start - first : stop - first], start, stop)
+                total[columns] += K.T @ rows
+            return total
+
+        return self._sum(work if whole else work_twice, V.shape[1])
+
+    def gram(
+        self, weights: np.ndarray | None, targets: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray | None]:
+        """Return k(X, Z)' diag(w) k(X, Z) and k(X, Z)' diag(w) targets in float64."""
+        n, m = self.shape
+        tile = self.make(np.dtype(np.float64))
+        height = gram_rows(self.plan.tile_rows, n)
+        block = np.empty((height, m))
+        G = np.zeros((m, m), order="F")
+        cross = None if targets is None else np.zeros((m, targets.shape[1]))
+        for first, X in self._blocks():
+            for start in range(0, X.shape[0], height):
+                rows = X[start : start + height]
+                K = block[: rows.shape[0]]
+                self._fill_rows(tile, rows, K)
+                here = slice(first + start, first + start + rows.shape[0])
+                if weights is not None:
+                    K *= np.sqrt(weights[here], dtype=np.float64)[:, None]
+                if cross is not None and targets is not None:
+                    right = targets[here].astype(np.float64)
+                    if weights is not None:
+                        right *= np.sqrt(weights[here], dtype=np.float64)[:, None]
+                    cross += K.T @ right
+                # K in C order is its transpose in Fortran order: no copy is made,
+                # and only the upper half is computed.
+                G = blas.dsyrk(1.0, K.T, 1.0, G, overwrite_c=1)
+                self._report(here.stop)
+        return mirror_upper(G), cross
+
+    def matrix(self, out: np.ndarray) -> np.ndarray:
+        """Write k(X, Z) itself into ``out``."""
+
+        def work(piece: tuple[int, Any]) -> None:
+            for start, stop, columns, K in self._tiles(*piece):
+                out[start:stop, columns] = K
+
+        for _ in self._run(work):
+            pass
+        return out
+
+    def _fill_rows(self, tile: Any, X: Any, out: np.ndarray) -> None:
+        """Fill whole rows of the kernel matrix with ``tile``, on all threads."""
+        step, everything = self.plan.tile_rows, slice(0, self.shape[1])
+
+        def work(start: int) -> None:
+            part = out[start : start + step]
+            spare = [np.empty(part.shape, out.dtype) for _ in range(tile.spares)]
+            tile.fill(tile.rows(X[start : start + step]), everything, part, spare)
+
+        with self._blas():
+            for _ in ordered_map(work, range(0, out.shape[0], step), self._threads):
+                pass
+
+    def _tiles(
+        self, first: int, X: Any
+    ) -> Iterator[tuple[int, int, slice, np.ndarray]]:
+        """Yield (start, stop, columns, K) over the tiles of one piece of rows."""
+        m = self.shape[1]
+        step, width = self.plan.tile_rows, self.plan.tile_columns
+        for a in range(0, X.shape[0], step):
+            part = X[a : a + step]
+            start, stop = first + a, first + a + part.shape[0]
+            if self.stored is not None:
+                yield start, stop, slice(0, m), self.stored[start:stop]
+                continue
+            rows = self.tile.rows(part)
+            for c in range(0, m, width):
+                columns = slice(c, min(c + width, m))
+                K, *spare = self._buffers(stop - start, columns.stop - c)
+                self.tile.fill(rows, columns, K, spare)
+                yield start, stop, columns, K
+
+    def _buffers(self, rows: int, columns: int) -> list[np.ndarray]:
+        """Return this thread's tile and spare tiles, cut to size."""
+        flat = getattr(self._local, "flat", None)
+        if flat is None:
+            size = self.plan.tile_rows * self.plan.tile_columns
+            count = 1 + self.tile.spares
+            flat = self._local.flat = [np.empty(size, self.dtype) for _ in range(count)]
+        return [b[: rows * columns].reshape(rows, columns) for b in flat]
+
+    def _blocks(self) -> Iterator[tuple[int, Any]]:
+        """Yield (first row, rows): all of X at once, or block after block from disk."""
+        if self.plan.problem.from_disk:
+            for start, _, block in prefetched(self.X, self.plan.block_rows):
+                yield start, block
+        else:
+            yield 0, self.X
+
+    def _run(self, work: Any) -> Iterator[Any]:
+        """Yield ``work((first row, rows))`` for every piece, in order."""
+        step = self.plan.piece_rows
+        with self._blas():
+            for first, X in self._blocks():
+                pieces = (
+                    (first + a, X[a : a + step]) for a in range(0, X.shape[0], step)
+                )
+                # A block's buffer is read into again once all of its pieces are done.
+                results = ordered_map(work, pieces, self._threads)
+                for index, result in enumerate(results, 1):
+                    yield result
+                    self._report(first + min(index * step, X.shape[0]))
+
+    def _sum(self, work: Any, outputs: int) -> np.ndarray:
+        total = np.zeros((self.shape[1], outputs))
+        for part in self._run(work):
+            total += part
+        return total
+
+    def _report(self, rows: int) -> None:
+        if self.callback is not None:
+            self.callback(rows, self.shape[0])
+
+    @property
+    def _threads(self) -> int:
+        return self.plan.threads
+
+    def _blas(self) -> Any:
+        return single_threaded_blas() if self.plan.threads > 1 else nullcontext()
+
+
+def mirror_upper(G: np.ndarray, step: int = 512) -> np.ndarray:
+    """Copy the upper half of a square matrix to its lower half, in place."""
+    for a in range(0, len(G), step):
+        b = a + step
+        G[b:, a:b] = G[a:b, b:].T
+        block = G[a:b, a:b]
+        block[...] = np.triu(block) + np.triu(block, 1).T
+    return G

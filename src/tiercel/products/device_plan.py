@@ -1,0 +1,116 @@
+"""The planner's half for GPUs: chunks of rows, tiles, and when to keep the matrix."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tiercel.products.budget import format_bytes
+from tiercel.products.planner import BudgetError, Plan, Problem
+
+#: Rows sent at a time: long enough for the bus, short enough to overlap.
+SEND_BYTES = 64 * 2**20
+
+#: A tile of plain torch operations; larger ones run no faster.
+TORCH_TILE_BYTES = 2**30
+
+#: Rows prepared at a time, in float64, for the fused kernels.
+PREPARED_ROWS = 2**17
+
+#: What one H200 reaches (benchmarks/README.md); only the ratio of the two matters.
+STORED_ENTRIES = 1.0e12
+FUSED_ENTRIES, FUSED_FLOPS = 3.0e12, 6.0e14
+TORCH_ENTRIES, TORCH_FLOPS = 8.0e10, 4.0e13
+
+
+@dataclass(frozen=True)
+class Method:
+    """How entries come to be on the device."""
+
+    fused: bool
+    stored: bool
+    resident: bool
+    workers: int  # at a time on one device
+
+    def __str__(self) -> str:
+        if self.stored:
+            return "kernel matrix kept in device memory"
+        how = "fused kernels" if self.fused else "torch tiles"
+        return f"{how}, entries recomputed in every product"
+
+
+def recomputed_rate(problem: Problem, fused: bool) -> float:
+    """Return the expected kernel entries per second when they are made again."""
+    p = problem
+    if fused:
+        # Three half-precision products for each column, three more for each output.
+        flops = 6.0 * (p.d + (p.outputs if p.outputs > 1 else 0))
+        return 1.0 / (1.0 / FUSED_ENTRIES + flops / FUSED_FLOPS)
+    return 1.0 / (1.0 / TORCH_ENTRIES + 2.0 * (p.d + p.outputs) / TORCH_FLOPS)
+
+
+def stored_rate(problem: Problem) -> float:
+    """Return the expected entries per second when they are read from memory."""
+    flops = 2.0 * problem.outputs
+    return 1.0 / (4.0 / (problem.itemsize * STORED_ENTRIES) + flops / TORCH_FLOPS)
+
+
+def plan_device(
+    problem: Problem, method: Method, devices: list[str], budget: int
+) -> Plan:
+    """Cut the rows into chunks, and chunks into tiles, for a budget on each device."""
+    p = problem
+    chunk = p.n
+    if not method.resident:
+        fair = -(-p.n // (2 * method.workers * len(devices)))
+        chunk = max(1, min(p.n, max(SEND_BYTES // p.row_bytes, 4096), fair))
+        chunk = max(chunk, min(p.n, 1024))
+    tile = max(1, min(chunk, TORCH_TILE_BYTES // (p.m * p.itemsize)))
+    columns = p.m if p.operation != "gram" else min(p.m, 4096)
+    while True:
+        peak = _peak(p, method, chunk, tile, len(devices))
+        if peak <= budget:
+            break
+        if not method.fused and tile > 64:
+            tile = max(64, tile // 2)
+        elif chunk > 1024:
+            chunk = max(1024, chunk // 2)
+            tile = min(tile, chunk)
+        elif not method.fused and tile > 1:
+            tile //= 2
+        else:
+            raise BudgetError(
+                f"a device budget of {format_bytes(budget)} is too small for "
+                f"{p.operation} with {p.m:,} centers and {p.d:,} columns; "
+                f"{format_bytes(peak)} would do"
+            )
+    twice = method.fused and p.operation == "gram_product"
+    return Plan(
+        problem=p,
+        device=", ".join(devices),
+        method=str(method),
+        threads=method.workers * len(devices),
+        tile_rows=tile,
+        tile_columns=columns,
+        block_rows=chunk,
+        evaluations=2 if twice else 1,
+        peak=peak,
+        budget=budget,
+    )
+
+
+def _peak(p: Problem, method: Method, chunk: int, tile: int, n_devices: int) -> int:
+    """Return the bytes that one device holds beside inputs and result."""
+    sent = 0 if method.resident else chunk * (p.row_bytes + 8 * p.outputs)
+    centers = p.m * p.width * (p.itemsize + 16) + (p.m * p.d * p.itemsize)
+    vectors = p.m * p.outputs * (p.itemsize + 16)
+    if method.fused and p.operation != "gram":
+        rows = p.n if method.resident else method.workers * chunk
+        work = rows * (4 * p.width + 16) + min(rows, PREPARED_ROWS) * p.d * 24
+        work += method.workers * chunk * p.outputs * 8
+    else:
+        # Rows far from the centre are worked in float64 beside the tile.
+        layers = 1 + p.spares + (2 if p.itemsize == 4 else 0)
+        work = method.workers * tile * (p.m * layers * p.itemsize + 5 * p.row_bytes)
+        work += method.workers * chunk * p.outputs * 8
+    kept = -(-p.n // n_devices) * p.m * p.itemsize if method.stored else 0
+    return method.workers * sent + centers + vectors + work + kept

@@ -1,0 +1,200 @@
+"""One planner for all memory: from a budget to tiles, threads and passes.
+
+Everything that is allocated beside the inputs and the result is counted here, and
+nothing else decides a size. A :class:`Plan` prints what it decided.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+
+from tiercel.products.budget import format_bytes
+
+#: A tile should stay in a core's share of the cache.
+TILE_BYTES = 3 * 2**20
+MIN_TILE_ROWS, MAX_TILE_ROWS = 16, 512
+MIN_TILE_COLUMNS = 256
+
+#: Tiles of one piece: enough to make the hand-over to a thread cheap.
+PIECE_TILES = 16
+
+#: Rows read at a time from disk: long sequential reads.
+READ_BYTES = 32 * 2**20
+
+#: Below this many kernel entries threads cost more than they bring.
+SMALL = 2**20
+
+
+class BudgetError(ValueError):
+    """The memory budget is below what the smallest tiles need."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """The sizes that decide a plan."""
+
+    operation: str
+    n: int
+    m: int
+    d: int
+    outputs: int
+    itemsize: int
+    width: int  # numbers that a prepared centre holds
+    row_bytes: int  # of the data as they are
+    spares: int = 0
+    from_disk: bool = False
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a product is cut up, and what that needs; ``print(plan)`` explains it."""
+
+    problem: Problem
+    device: str
+    method: str
+    threads: int
+    tile_rows: int
+    tile_columns: int
+    block_rows: int
+    evaluations: int
+    peak: int
+    budget: int
+
+    @property
+    def piece_rows(self) -> int:
+        """Rows that one thread works through before it adds its sum to the total."""
+        rows = PIECE_TILES * self.tile_rows
+        fair = -(-self.problem.n // (64 * self.tile_rows)) * self.tile_rows
+        return max(self.tile_rows, min(rows, fair))
+
+    @property
+    def read_passes(self) -> int:
+        """How often the rows are read for one product."""
+        return 2 if self.evaluations == 2 and self.device != "cpu" else 1
+
+    def __str__(self) -> str:
+        p = self.problem
+        blocks = -(-p.n // self.block_rows)
+        lines = [
+            f"{p.operation} with k(X, Z): {p.n:,} x {p.m:,} entries, {p.d:,} columns, "
+            f"{p.outputs} outputs, float{8 * p.itemsize}",
+            f"  on {self.device}, {self.method}; every entry is computed "
+            f"{'once' if self.evaluations == 1 else 'twice'}",
+            f"  tiles of {self.tile_rows:,} x {self.tile_columns:,}, "
+            f"{self.threads} at a time",
+        ]
+        if p.from_disk:
+            lines.append(
+                f"  {blocks:,} blocks of {self.block_rows:,} rows, read ahead from disk"
+            )
+        lines.append(
+            f"  working memory {format_bytes(self.peak)} "
+            f"of a budget of {format_bytes(self.budget)}"
+        )
+        return "\n".join(lines)
+
+
+def cpu_threads() -> int:
+    """Return how many cores this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on every system
+        return os.cpu_count() or 1
+
+
+def plan_cpu(problem: Problem, budget: int, threads: int | None = None) -> Plan:
+    """Choose tiles for the processor, as large as cache and budget allow."""
+    p = problem
+    rows = min(max(TILE_BYTES // (p.m * p.itemsize), 64), MAX_TILE_ROWS)
+    rows = max(1, min(rows, p.n))
+    columns = p.m
+    if p.operation in ("product", "matrix"):
+        # No second use of the row: let the tile be square enough for the cache.
+        columns = min(p.m, max(MIN_TILE_COLUMNS, TILE_BYTES // (rows * p.itemsize)))
+    if threads is None:
+        threads = cpu_threads() if p.n * p.m > SMALL else 1
+    block = p.n
+    if p.from_disk:
+        block = max(rows, min(p.n, READ_BYTES // p.row_bytes))
+    plan = _cpu(p, budget, threads, rows, columns, block)
+    while plan.peak > budget:
+        smaller = _shrink(plan)
+        if smaller is None:
+            raise BudgetError(
+                f"a memory budget of {format_bytes(budget)} is too small for "
+                f"{p.operation} with {p.m:,} centers and {p.d:,} columns; "
+                f"{format_bytes(plan.peak)} would do"
+            )
+        plan = smaller
+    return plan
+
+
+def _shrink(plan: Plan) -> Plan | None:
+    """Return the next smaller plan: what costs least speed goes first."""
+    p = plan.problem
+    threads, rows = plan.threads, plan.tile_rows
+    columns, block = plan.tile_columns, plan.block_rows
+    if p.from_disk and block > max(rows, 4096):
+        block = max(rows, block // 2)
+    elif rows > 64:
+        rows = max(64, rows // 2)
+    elif columns > 4 * MIN_TILE_COLUMNS and p.operation != "gram":
+        columns = max(4 * MIN_TILE_COLUMNS, columns // 2)
+    elif threads > 1:
+        threads = max(1, threads // 2)
+    elif rows > MIN_TILE_ROWS:
+        rows = max(MIN_TILE_ROWS, rows // 2)
+    elif columns > MIN_TILE_COLUMNS and p.operation != "gram":
+        columns = max(MIN_TILE_COLUMNS, columns // 2)
+    elif p.from_disk and block > rows:
+        block = max(rows, block // 2)
+    else:
+        return None
+    return _cpu(p, plan.budget, threads, rows, columns, block)
+
+
+def _cpu(
+    p: Problem, budget: int, threads: int, rows: int, columns: int, block: int
+) -> Plan:
+    accumulates = p.operation in ("cross_product", "gram_product")
+    twice = p.operation == "gram_product" and columns < p.m
+    tile = rows * columns * p.itemsize * (1 + p.spares)
+    if p.itemsize == 4:
+        tile += rows * columns * 8  # rows far from the centre are worked in float64
+    left = rows * 5 * p.row_bytes  # scaled rows, by way of float64
+    right = p.width * p.m * (p.itemsize + 16)
+    vectors = p.m * p.outputs * p.itemsize + rows * p.outputs * 8 * threads
+    sums = (2 * threads + 2) * p.m * p.outputs * 8 if accumulates else 0
+    read = 3 * block * p.row_bytes if p.from_disk else 0
+    peak = threads * (tile + left) + right + vectors + sums + read
+    if p.operation == "gram":
+        # The Gram matrix is made of tall blocks, several tiles high.
+        peak += gram_rows(rows, p.n) * p.m * 8
+    return Plan(
+        problem=p,
+        device="cpu",
+        method="tiles recomputed in every product",
+        threads=threads,
+        tile_rows=rows,
+        tile_columns=columns,
+        block_rows=block,
+        evaluations=2 if twice else 1,
+        peak=peak,
+        budget=budget,
+    )
+
+
+def gram_rows(tile_rows: int, n: int) -> int:
+    """Return the height of the blocks whose Gram matrices are added up."""
+    return min(n, 16 * tile_rows)
+
+
+def stored(plan: Plan) -> Plan:
+    """Return the plan of products with a kernel matrix that is kept."""
+    p = plan.problem
+    return replace(
+        plan,
+        method="kernel matrix kept in memory",
+        peak=plan.peak + p.n * p.m * p.itemsize,
+    )

@@ -1,0 +1,17 @@
+"""What float32 can be trusted with: the limits that keep answers float32-grade."""
+
+from __future__ import annotations
+
+#: Scaled squared norm from which a row is worked in float64: the exponent of a Gaussian
+#: is then known to about FAR * 2**-24, so that products keep a relative error near 1e-6.
+FAR = 32.0
+
+#: Below this share of the row's squared norm a distance has lost ten bits or more.
+NEAR = 2.0**-10
+
+#: The precisions that may be asked for, and what they mean.
+PRECISIONS = {
+    "auto": "answers as exact as the dtype of the data allows",
+    "fast": "on a GPU one pass of half-width products: relative error near 1e-3",
+    "highest": "float64 inside, whatever the dtype of the data",
+}

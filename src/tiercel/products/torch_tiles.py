@@ -1,0 +1,137 @@
+"""Products on one device by plain torch tiles: any kernel, any dtype, no Triton.
+
+Tiles are large (they need not fit in a cache, only in the budget) and every step is a
+torch operation. This is the path for float64, for kernels without a fused form, and for
+machines without Triton; it also runs on torch's CPU device, which is how it is tested
+where there is no GPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from tiercel.products.tiles import cast, make_tile
+
+
+class TorchTiles:
+    """Multiply with k(rows, Z) for rows that lie on the device.
+
+    Parameters
+    ----------
+    kernel, Z, device
+        The kernel, the centres as a tensor on the device (or sparse), and the device.
+    dtype : torch.dtype
+        The dtype of the tiles.
+    tile_rows : int
+        Rows of a tile; its columns are all the centres.
+    """
+
+    def __init__(
+        self, kernel: Any, Z: Any, device: Any, dtype: Any, tile_rows: int
+    ) -> None:
+        import torch
+
+        self.torch, self.device, self.dtype = torch, device, dtype
+        self.tile_rows, self.m = tile_rows, Z.shape[0]
+        self.tile = make_tile(kernel, Z, dtype, torch, device)
+
+    def prepare(self, X: Any) -> Any:
+        """Return what products with the rows X need; here nothing."""
+        return X
+
+    def product(self, X: Any, V: Any) -> Any:
+        """Return k(X, Z) V."""
+        V = cast(V, self.dtype)
+        out = V.new_empty(X.shape[0], V.shape[1])
+        for rows, K in self._tiles(X):
+            self.torch.matmul(K, V, out=out[rows])
+        return out
+
+    def cross_product(self, X: Any, U: Any) -> Any:
+        """Return k(X, Z)' U in float64."""
+        total = self._zeros(U.shape[1])
+        for rows, K in self._tiles(X):
+            total += K.T @ cast(U[rows], self.dtype)
+        return total
+
+    def gram_product(self, X: Any, V: Any, weights: Any) -> Any:
+        """Return k(X, Z)' diag(weights) k(X, Z) V in float64, tiles made once."""
+        V = cast(V, self.dtype)
+        total = self._zeros(V.shape[1])
+        for rows, K in self._tiles(X):
+            W = K @ V
+            if weights is not None:
+                W *= cast(weights[rows], self.dtype)[:, None]
+            total += K.T @ W
+        return total
+
+    def matrix(self, X: Any) -> Any:
+        """Return k(X, Z)."""
+        shape = (X.shape[0], self.m)
+        out = self.torch.empty(shape, dtype=self.dtype, device=self.device)
+        for rows, K in self._tiles(X):
+            out[rows] = K
+        return out
+
+    def add_gram(
+        self, X: Any, weights: Any, G: Any, targets: Any, cross: Any, width: int
+    ) -> None:
+        """Add to the upper block half of K' diag(weights) K, and to K' weights targets.
+
+        Torch has no symmetric rank-k product; blocks of columns save half the work.
+        """
+        for rows, K in self._tiles(X):
+            if weights is not None:
+                K *= weights[rows].sqrt()[:, None]
+            if targets is not None:
+                right = targets[rows]
+                if weights is not None:
+                    right = right * weights[rows].sqrt()[:, None]
+                cross.addmm_(K.T, right)
+            for start in range(0, self.m, width):
+                stop = min(start + width, self.m)
+                G[:stop, start:stop].addmm_(K[:, :stop].T, K[:, start:stop])
+
+    def _zeros(self, outputs: int) -> Any:
+        shape, dtype = (self.m, outputs), self.torch.float64
+        return self.torch.zeros(shape, dtype=dtype, device=self.device)
+
+    def _tiles(self, X: Any) -> Iterator[tuple[slice, Any]]:
+        size = min(self.tile_rows, X.shape[0]) * self.m
+        buffers = [
+            self.torch.empty(size, dtype=self.dtype, device=self.device)
+            for _ in range(1 + self.tile.spares)
+        ]
+        for start in range(0, X.shape[0], self.tile_rows):
+            rows = slice(start, min(start + self.tile_rows, X.shape[0]))
+            count = rows.stop - start
+            K, *spare = [b[: count * self.m].view(count, self.m) for b in buffers]
+            self.tile.fill(self.tile.rows(X[rows]), slice(0, self.m), K, spare)
+            yield rows, K
+
+
+class StoredRows:
+    """The same verbs over kernel matrices that were kept: ``prepare`` returns them."""
+
+    def __init__(self, maker: Any) -> None:
+        self.maker, self.m = maker, maker.m
+
+    def prepare(self, X: Any) -> Any:
+        """Return k(X, Z), to be kept by the caller."""
+        return self.maker.matrix(X)
+
+    def product(self, K: Any, V: Any) -> Any:
+        """Return K V."""
+        return K @ cast(V, K.dtype)
+
+    def cross_product(self, K: Any, U: Any) -> Any:
+        """Return K' U in float64."""
+        return (K.T @ cast(U, K.dtype)).double()
+
+    def gram_product(self, K: Any, V: Any, weights: Any) -> Any:
+        """Return K' diag(weights) K V in float64."""
+        W = self.product(K, V)
+        if weights is not None:
+            W *= cast(weights, K.dtype)[:, None]
+        return self.cross_product(K, W)

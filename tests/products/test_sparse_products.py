@@ -1,0 +1,89 @@
+"""Sparse points give dense results, whatever the number of their columns."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from tiercel import kernels as k
+from tiercel import products
+
+KERNELS = [
+    k.Linear(2.0),
+    k.Polynomial(2, offset=1.0),
+    k.Gaussian(1.5),
+    k.Laplacian(2.0),
+    k.Matern(1.5, 2.0),
+    k.RationalQuadratic(1.5, 2.0),
+    0.5 * k.Gaussian(2.0) + k.Linear(3.0),
+]
+
+
+def points(dtype, d=3000):
+    X = sparse.random(400, d, 0.01, format="csr", dtype=dtype, random_state=0)
+    Z = sparse.random(30, d, 0.01, format="csr", dtype=dtype, random_state=1)
+    return X, sparse.vstack([X[:50], Z]).tocsr()
+
+
+def error(result, exact):
+    return np.linalg.norm(result - exact) / np.linalg.norm(exact)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("kernel", KERNELS, ids=str)
+def test_sparse_equals_dense(kernel, dtype):
+    X, Z = points(dtype)
+    tolerance = 5e-6 if dtype == "float32" else 1e-12
+    rng = np.random.default_rng(0)
+    V, U, w = rng.random((80, 2)), rng.random((400, 2)), rng.random(400)
+    K = kernel(X.toarray().astype(float), Z.toarray().astype(float))
+    op = products.KernelOperator(kernel, X, Z.tocsc(), threads=2)
+    assert error(op.product(V), K @ V) < tolerance
+    assert error(op.cross_product(U), K.T @ U) < tolerance
+    exact = K.T @ (w[:, None] * (K @ V))
+    assert error(op.gram_product(V, w), exact) < 2 * tolerance
+    assert error(op.gram(w), K.T @ (w[:, None] * K)) < 1e-12
+    assert error(op.matrix(), K) < tolerance
+
+
+def test_per_column_scales():
+    X, Z = points("float64")
+    kernel = k.Gaussian(np.linspace(0.5, 2.0, X.shape[1]))
+    V = np.ones(80)
+    exact = kernel(X.toarray(), Z.toarray()) @ V
+    assert error(products.product(kernel, X, Z, V), exact) < 1e-13
+
+
+def test_text_counts_of_sixty_five_million_columns():
+    """Only the columns that the centres use are ever looked at twice."""
+    X, Z = points("float64")
+    rng = np.random.default_rng(0)
+    d = 65_000_000
+    places = np.sort(rng.choice(d, X.shape[1], replace=False))
+    wide = []
+    for A in (X, Z):
+        shape = (A.shape[0], d)
+        wide.append(sparse.csr_matrix((A.data, places[A.indices], A.indptr), shape))
+    V = np.ones((80, 1))
+    for kernel in (k.Gaussian(1.5), k.Linear()):
+        narrow = products.product(kernel, X, Z, V)
+        result = products.product(kernel, *wide, V, memory="100MB")
+        assert np.array_equal(result, narrow)
+
+
+def test_centers_without_entries():
+    X, _ = points("float64")
+    Z = sparse.csr_matrix((3, X.shape[1]))
+    exact = k.Gaussian(1.0)(X.toarray(), Z.toarray()) @ np.ones(3)
+    assert error(products.product(k.Gaussian(1.0), X, Z, np.ones(3)), exact) < 1e-14
+
+
+def test_kernels_that_take_no_sparse_points_say_so():
+    class Overlap(k.Kernel):
+        def evaluate(self, X, Z):
+            return X @ Z.T
+
+    X, Z = points("float64")
+    with pytest.raises(TypeError, match="Overlap does not take sparse"):
+        products.product(Overlap(), X, Z, np.ones(80))
+    with pytest.raises(TypeError, match="both be sparse"):
+        products.product(k.Gaussian(), X, Z.toarray(), np.ones(80))
