@@ -23,7 +23,7 @@ rng = np.random.default_rng(0)
 X = rng.standard_normal((500_000, 20), dtype=np.float32)
 Z, v, u = X[:2_000].copy(), np.ones(2_000, np.float32), np.ones(500_000, np.float32)
 # Libraries, threads and their stacks are loaded before the measurement.
-products.gram_product(Gaussian(4.0), X[:3000], Z, v, threads=2)
+products.gram_product(Gaussian(4.0), X[:9000], Z, v, threads=2)
 before = status("VmRSS")
 result = products.{verb}(Gaussian(4.0), X, Z, {vectors}, memory="{budget}", threads=2)
 print(status("VmHWM") - before - result.nbytes)

@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from tiercel.linalg._compiled import compiled
+from tiercel._compiled import compiled
 
 DONE, REFUSED, NOT_FINITE = 0, 1, 2
 

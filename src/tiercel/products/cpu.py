@@ -9,15 +9,13 @@ kept in float64, and in an order that does not depend on the threads.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
-from scipy.linalg import blas
 
 from tiercel.products.ordered import ordered_map, single_threaded_blas
-from tiercel.products.planner import Plan, gram_rows
+from tiercel.products.planner import PANEL, Plan, gram_rows
 from tiercel.products.rows import prefetched
 
 
@@ -115,27 +113,22 @@ class CPUEngine:
         n, m = self.shape
         tile = self.make(np.dtype(np.float64))
         height = gram_rows(self.plan.tile_rows, n)
-        block = np.empty((height, m))
-        G = np.zeros((m, m), order="F")
+        block, G = np.empty((height, m)), np.zeros((m, m))
         cross = None if targets is None else np.zeros((m, targets.shape[1]))
         for first, X in self._blocks():
             for start in range(0, X.shape[0], height):
                 rows = X[start : start + height]
-                K = block[: rows.shape[0]]
-                self._fill_rows(tile, rows, K)
                 here = slice(first + start, first + start + rows.shape[0])
+                K, root = block[: rows.shape[0]], None
                 if weights is not None:
-                    K *= np.sqrt(weights[here], dtype=np.float64)[:, None]
+                    root = np.sqrt(weights[here], dtype=np.float64)[:, None]
+                self._fill_rows(tile, rows, root, K)
                 if cross is not None and targets is not None:
                     right = targets[here].astype(np.float64)
-                    if weights is not None:
-                        right *= np.sqrt(weights[here], dtype=np.float64)[:, None]
-                    cross += K.T @ right
-                # K in C order is its transpose in Fortran order: no copy is made,
-                # and only the upper half is computed.
-                G = blas.dsyrk(1.0, K.T, 1.0, G, overwrite_c=1)
+                    cross += K.T @ (right if root is None else root * right)
+                self._add_gram(K, G)
                 self._report(here.stop)
-        return mirror_upper(G), cross
+        return mirror_lower(G), cross
 
     def matrix(self, out: np.ndarray) -> np.ndarray:
         """Write k(X, Z) itself into ``out``."""
@@ -148,17 +141,38 @@ class CPUEngine:
             pass
         return out
 
-    def _fill_rows(self, tile: Any, X: Any, out: np.ndarray) -> None:
-        """Fill whole rows of the kernel matrix with ``tile``, on all threads."""
+    def _fill_rows(self, tile: Any, X: Any, root: Any, out: np.ndarray) -> None:
+        """Fill rows of the kernel matrix, times the roots of their weights."""
         step, everything = self.plan.tile_rows, slice(0, self.shape[1])
 
         def work(start: int) -> None:
             part = out[start : start + step]
             spare = [np.empty(part.shape, out.dtype) for _ in range(tile.spares)]
             tile.fill(tile.rows(X[start : start + step]), everything, part, spare)
+            if root is not None:
+                part *= root[start : start + step]
 
-        with self._blas():
-            for _ in ordered_map(work, range(0, out.shape[0], step), self._threads):
+        self._in_parallel(work, range(0, out.shape[0], step))
+
+    def _add_gram(self, K: np.ndarray, G: np.ndarray) -> None:
+        """Add the lower half of K' K to that of ``G``, panels of rows in parallel.
+
+        Threads with a panel each have no barriers, as a BLAS call of many threads has.
+        """
+        m = len(G)
+
+        def work(start: int) -> None:
+            stop = min(start + PANEL, m)
+            panel = K[:, start:stop]
+            G[start:stop, start:stop] += panel.T @ panel  # BLAS makes half of it
+            G[start:stop, :start] += panel.T @ K[:, :start]
+
+        # The longest panels come first, so that no thread is left with one at the end.
+        self._in_parallel(work, reversed(range(0, m, PANEL)))
+
+    def _in_parallel(self, work: Callable[[int], None], pieces: Iterable[int]) -> None:
+        with single_threaded_blas():
+            for _ in ordered_map(work, pieces, self.plan.threads):
                 pass
 
     def _tiles(
@@ -200,13 +214,13 @@ class CPUEngine:
     def _run(self, work: Any) -> Iterator[Any]:
         """Yield ``work((first row, rows))`` for every piece, in order."""
         step = self.plan.piece_rows
-        with self._blas():
+        with single_threaded_blas():
             for first, X in self._blocks():
                 pieces = (
                     (first + a, X[a : a + step]) for a in range(0, X.shape[0], step)
                 )
                 # A block's buffer is read into again once all of its pieces are done.
-                results = ordered_map(work, pieces, self._threads)
+                results = ordered_map(work, pieces, self.plan.threads)
                 for index, result in enumerate(results, 1):
                     yield result
                     self._report(first + min(index * step, X.shape[0]))
@@ -221,19 +235,12 @@ class CPUEngine:
         if self.callback is not None:
             self.callback(rows, self.shape[0])
 
-    @property
-    def _threads(self) -> int:
-        return self.plan.threads
 
-    def _blas(self) -> Any:
-        return single_threaded_blas() if self.plan.threads > 1 else nullcontext()
-
-
-def mirror_upper(G: np.ndarray, step: int = 512) -> np.ndarray:
-    """Copy the upper half of a square matrix to its lower half, in place."""
+def mirror_lower(G: np.ndarray, step: int = 512) -> np.ndarray:
+    """Copy the lower half of a square matrix to its upper half, in place."""
     for a in range(0, len(G), step):
         b = a + step
-        G[b:, a:b] = G[a:b, b:].T
+        G[a:b, b:] = G[b:, a:b].T
         block = G[a:b, a:b]
-        block[...] = np.triu(block) + np.triu(block, 1).T
+        block[...] = np.tril(block) + np.tril(block, -1).T
     return G

@@ -12,6 +12,7 @@ from tiercel import _arrays
 from tiercel.kernels import Kernel, Precomputed
 from tiercel.products.budget import default_budget, parse_bytes
 from tiercel.products.cpu import CPUEngine
+from tiercel.products.elementwise import functions_for
 from tiercel.products.planner import Plan, Problem, plan_cpu, stored
 from tiercel.products.precision import PRECISIONS
 from tiercel.products.rows import Rows, as_rows, is_rows
@@ -216,7 +217,10 @@ class KernelOperator:
         dtype = np.dtype(dtype)
         if dtype not in self._tiles:
             Z = self.Z if not _arrays.is_torch(self.Z) else _arrays.to_numpy(self.Z)
-            self._tiles[dtype] = make_tile(self.kernel, Z, dtype, np)
+            functions = functions_for(self.shape[0] * self.shape[1])
+            self._tiles[dtype] = make_tile(
+                self.kernel, Z, dtype, np, functions=functions
+            )
         return self._tiles[dtype]
 
     def _cpu(self, operation: str, outputs: int) -> CPUEngine:

@@ -19,6 +19,9 @@ MIN_TILE_COLUMNS = 256
 #: Tiles of one piece: enough to make the hand-over to a thread cheap.
 PIECE_TILES = 16
 
+#: Rows of a Gram matrix that one thread adds to at a time.
+PANEL = 256
+
 #: Rows read at a time from disk: long sequential reads.
 READ_BYTES = 32 * 2**20
 
@@ -169,8 +172,9 @@ def _cpu(
     read = 3 * block * p.row_bytes if p.from_disk else 0
     peak = threads * (tile + left) + right + vectors + sums + read
     if p.operation == "gram":
-        # The Gram matrix is made of tall blocks, several tiles high.
+        # The Gram matrix is made of tall blocks, several tiles high, and of panels.
         peak += gram_rows(rows, p.n) * p.m * 8
+        peak += threads * min(PANEL, p.m) * p.m * 8
     return Plan(
         problem=p,
         device="cpu",

@@ -4,13 +4,14 @@ A tile of a distance kernel is one matrix product: the row ``[x, |x|^2, 1]`` tim
 column ``[-2z, 1, |z|^2]`` is the squared distance, so the norms cost two columns more
 and no pass over the tile. Three things keep float32 answers float32-grade:
 
-* points are centred by the mean of Z first (distances do not change, cancellation does);
+* points are centred by the mean of Z first: distances do not change, rounding does;
 * rows so far from that centre that their rounding would show (:data:`FAR`) are done in
   float64, and only those;
 * kernels that are not smooth at distance zero (`rough`) get their nearest pairs from
   differences, where the expansion has lost its digits.
 
-The code serves numpy and torch alike: ``xp`` is one of the two modules.
+The code serves numpy and torch alike: ``xp`` is one of the two modules, and
+``functions`` what computes the kernels' elementwise functions for it.
 """
 
 from __future__ import annotations
@@ -57,8 +58,11 @@ def nonzero(mask: Any, xp: Any) -> tuple[Any, ...]:
 class DistanceTile:
     """Tiles of a kernel of the scaled squared distance, over dense points."""
 
-    def __init__(self, kernel: DistanceKernel, Z: Any, dtype: Any, xp: Any) -> None:
+    def __init__(
+        self, kernel: DistanceKernel, Z: Any, dtype: Any, xp: Any, functions: Any
+    ) -> None:
         self.kernel, self.dtype, self.xp = kernel, dtype, xp
+        self.functions = functions
         self.fold = float(kernel.fold)
         n_features = Z.shape[1]
         self.direct = kernel.rough and n_features <= FEW_COLUMNS
@@ -130,7 +134,7 @@ class DistanceTile:
         left, squares, far, far_left = rows
         if self.direct:
             self._differences(left, columns, out, spare[0])
-            self.kernel.profile_in_place(out, self.xp)
+            self.kernel.profile_in_place(out, self.functions)
             return
         self._expand(left, squares, columns, out)
         if far is not None:
@@ -146,7 +150,7 @@ class DistanceTile:
         xp.matmul(left, self.right(dtype)[:, columns], out=out)
         if self.kernel.rough:
             self._repair(left, squares, columns, out)
-        self.kernel.profile_in_place(out, xp)
+        self.kernel.profile_in_place(out, self.functions)
 
     def _differences(self, X: Any, columns: slice, out: Any, spare: Any) -> None:
         """Sum squared differences of the points as they came: these are exact."""
@@ -179,8 +183,11 @@ class DotTile:
 
     spares = 0
 
-    def __init__(self, kernel: DotKernel, Z: Any, dtype: Any, xp: Any) -> None:
+    def __init__(
+        self, kernel: DotKernel, Z: Any, dtype: Any, xp: Any, functions: Any
+    ) -> None:
         self.kernel, self.dtype, self.xp = kernel, dtype, xp
+        self.functions = functions
         scale = np.broadcast_to(kernel.scale_of(Z.shape[1]), Z.shape[1])
         scale = constants(np.array(scale) ** 2, Z, xp)
         self.right = cast(cast(Z, xp.float64) * scale, dtype).T
@@ -195,7 +202,7 @@ class DotTile:
         self.xp.matmul(rows, self.right[:, columns], out=out)
         if self.kernel.fold != 1.0:
             out *= self.kernel.fold
-        self.kernel.profile_in_place(out, self.xp)
+        self.kernel.profile_in_place(out, self.functions)
 
 
 class OwnTile:
@@ -255,24 +262,33 @@ class PairTile:
             out += spare[0]
 
 
-def make_tile(kernel: Kernel, Z: Any, dtype: Any, xp: Any, device: Any = None) -> Any:
+def make_tile(
+    kernel: Kernel,
+    Z: Any,
+    dtype: Any,
+    xp: Any,
+    device: Any = None,
+    functions: Any = None,
+) -> Any:
     """Return the object that fills tiles k(rows, Z) of ``dtype``, for any kernel.
 
-    The device matters to sparse centres alone: dense ones lie on it.
+    The device matters to sparse centres alone: dense ones lie on it. ``functions`` is
+    the module whose elementwise functions make values of statistics, by default ``xp``.
     """
+    functions = xp if functions is None else functions
     if isinstance(kernel, Sum | Product):
-        left = make_tile(kernel.left, Z, dtype, xp, device)
-        right = make_tile(kernel.right, Z, dtype, xp, device)
+        left = make_tile(kernel.left, Z, dtype, xp, device, functions)
+        right = make_tile(kernel.right, Z, dtype, xp, device, functions)
         return PairTile(left, right, isinstance(kernel, Product))
     if isinstance(kernel, Scaled):
-        base = make_tile(kernel.base, Z, dtype, xp, device)
+        base = make_tile(kernel.base, Z, dtype, xp, device, functions)
         return ScaledTile(kernel.factor, base)
     if sparse.issparse(Z):
         return SparseTile(kernel, Z, dtype, device)
     if isinstance(kernel, DistanceKernel):
-        return DistanceTile(kernel, Z, dtype, xp)
+        return DistanceTile(kernel, Z, dtype, xp, functions)
     if isinstance(kernel, DotKernel):
-        return DotTile(kernel, Z, dtype, xp)
+        return DotTile(kernel, Z, dtype, xp, functions)
     return OwnTile(kernel, Z, dtype, xp)
 
 
