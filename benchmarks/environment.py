@@ -24,7 +24,7 @@ def cores() -> int:
 
 
 def hardware(gpu: bool) -> dict[str, Any]:
-    """Describe the processor, its usable cores, the memory and, if asked, the GPU."""
+    """Describe processor, usable cores, memory, BLAS and, if asked, the GPU."""
     try:
         cpuinfo = Path("/proc/cpuinfo").read_text()
     except OSError:
@@ -35,12 +35,23 @@ def hardware(gpu: bool) -> dict[str, Any]:
         "cpu": model[1] if model else platform.processor() or platform.machine(),
         "cores": cores(),
         "memory_gb": round(total / 1e9),
+        "blas": blas(),
     }
     if gpu:
         import torch
 
         found["gpu"] = torch.cuda.get_device_name()
     return found
+
+
+def blas() -> str:
+    """Name the BLAS that numpy uses, and the processor whose instructions it takes."""
+    import numpy.linalg  # noqa: F401, it loads the library
+    from threadpoolctl import threadpool_info
+
+    found = [lib for lib in threadpool_info() if lib["user_api"] == "blas"]
+    names = [f"{lib['internal_api']} for {lib.get('architecture')}" for lib in found]
+    return names[0] if names else "unknown BLAS"
 
 
 def versions(*more: str) -> dict[str, str]:

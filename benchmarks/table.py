@@ -96,7 +96,7 @@ def origin(row: Row) -> str:
     """Say when, where and how a row was measured."""
     machine = row["hardware"]
     parts = [f"{machine['cpu']}, {machine['cores']} cores, {machine['memory_gb']} GB"]
-    parts += [machine["gpu"]] if "gpu" in machine else []
+    parts += [machine[key] for key in ("blas", "gpu") if key in machine]
     parts += [f"{name} {version}" for name, version in row["versions"].items()]
     return (
         f"{row['date']}, commit {row['commit']}, "

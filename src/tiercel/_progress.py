@@ -10,7 +10,8 @@ from typing import TextIO
 class ProgressBar:
     """Callback that draws how much of a known amount is done.
 
-    Any function of ``(done, total)`` can stand in its place.
+    Any function of ``(done, total)`` can stand in its place. Where nobody watches (the
+    stream is a file or a pipe) only the finished bar is drawn.
 
     Parameters
     ----------
@@ -42,7 +43,8 @@ class ProgressBar:
     def __call__(self, done: float, total: float, note: str = "") -> None:
         """Draw the bar for ``done`` out of ``total``, not more often than asked."""
         now = time.monotonic()
-        if done < total and now - self.drawn < self.every:
+        watched = now - self.drawn >= self.every and self.stream.isatty()
+        if done < total and not watched:
             return
         self.drawn = now
         share, spent = done / total, now - self.started

@@ -75,9 +75,9 @@ def exp_float64(values: np.ndarray) -> None:
         bits = np.int64(p.view(np.int64) + (np.int64(n) << np.int64(52)))
         y = bits.view(np.float64)
         if x < least:
-            y = 0.0
+            y = np.float64(0.0)
         if x > most:
-            y = np.inf
+            y = np.float64(np.inf)
         if x != x:  # NaN
             y = x
         values[i] = y
