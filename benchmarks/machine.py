@@ -92,8 +92,8 @@ BENCHMARK = Benchmark(
         "A kernel's tile costs one matrix product and one exponential per entry. Here "
         f"numpy does each alone, and one after the other, over tiles of {BLOCK} rows "
         f"and {CENTERS:,} columns, one thread per core with a BLAS of one thread each; "
-        "beside them the exponential that Tiercel compiles for the machine, which works "
-        "in place and is timed with the copy that this needs."
+        "beside them the exponential that Tiercel compiles for the machine, which "
+        "works in place and is timed with the copy that this needs."
     ),
     cases=[
         *({"rows": 2**16, "d": d, "dtype": "float32"} for d in (8, 20, 32, 128)),
