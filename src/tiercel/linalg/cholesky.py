@@ -87,7 +87,8 @@ def cholesky(
         Climb at most this many steps of the ladder; 1 means no jitter at all.
     overwrite : bool
         Work inside `A`, whose memory becomes the factor; otherwise one m x m buffer is
-        made. If the factorisation fails, `A` is given back as it was.
+        made. If the factorisation fails, `A` is given back, filled from its lower
+        triangle.
 
     Returns
     -------
@@ -125,9 +126,9 @@ def cholesky(
     _set_diagonal(buffer, diagonal)
     raise FactorisationError(
         f"the matrix is not positive definite: pivot {failed} of {A.shape[0]} is "
-        f"{pivot:.3g} with a jitter of {jitter:.3g} after {attempts} attempts (the "
-        f"mean of the diagonal is {scale:.3g}); raise the penalty, drop duplicate "
-        "centres, or work in float64"
+        f"{pivot:.3g} with a jitter of {jitter:.3g} (attempts: {attempts}; mean of the "
+        f"diagonal: {scale:.3g}); raise the penalty, drop duplicate centres, or work "
+        "in float64"
     )
 
 
@@ -145,13 +146,13 @@ def _ladder(scale: float, eps: float, max_attempts: int | None) -> Iterator[floa
 def _is_plain(A: Any) -> bool:
     """Tell whether ``A`` can be worked on where it lies."""
     if is_torch(A):
-        return A.is_contiguous()
+        return A.is_contiguous() or A.T.is_contiguous()
     return A.flags.writeable and (A.flags.c_contiguous or A.flags.f_contiguous)
 
 
 def _copy(A: Any) -> Any:
     if is_torch(A):
-        return A.contiguous() if not A.is_contiguous() else A.clone()
+        return A.clone()  # row- and column-major tensors stay what they are
     return A.copy(order="F" if A.flags.f_contiguous else "C")
 
 

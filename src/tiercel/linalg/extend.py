@@ -11,8 +11,15 @@ from typing import Any
 import numpy as np
 from scipy.linalg import lapack
 
-from tiercel._arrays import is_torch, namespace
-from tiercel.linalg._checks import as_float, columns, epsilon, square, symmetric
+from tiercel._arrays import FLOATS, all_finite, is_torch, namespace
+from tiercel.linalg._checks import (
+    as_float,
+    columns,
+    epsilon,
+    same_kind,
+    square,
+    symmetric,
+)
 from tiercel.linalg.errors import FactorisationError
 from tiercel.linalg.triangular import solve_triangular
 
@@ -55,10 +62,14 @@ def cholesky_extend(R: Any, A12: Any, A22: Any, *, tol: float | None = None) -> 
     k, p = R.shape[0], A22.shape[0]
     if A12.ndim != 2 or A12.shape[1] != p:
         raise ValueError(f"A12 must have shape ({k}, {p}), not {tuple(A12.shape)}")
-    xp = namespace(R, A12, A22)
+    same_kind("cholesky_extend", R, A12)
+    same_kind("cholesky_extend", R, A22)
+    xp = namespace(R)
     tol = _tolerance(tol, (k + p) * epsilon(R))
     A22 = xp.astype(A22, R.dtype, copy=False)
     R12 = solve_triangular(R, A12, transpose=True)
+    if not all_finite(R12):
+        raise ValueError("R holds NaN or infinite values; factorise A11 again")
     R22 = _whole(A22 - R12.T @ R12, tol * xp.linalg.diagonal(A22))
     if R22 is None:
         raise FactorisationError(
@@ -116,7 +127,7 @@ class GrowingCholesky:
     ) -> None:
         if capacity < 1:
             raise ValueError(f"capacity must be at least 1, not {capacity}")
-        if np.dtype(dtype) not in (np.dtype(np.float32), np.dtype(np.float64)):
+        if np.dtype(dtype) not in FLOATS:
             raise TypeError(f"dtype must be float32 or float64, not {np.dtype(dtype)}")
         self._buffer = np.zeros((capacity, capacity), dtype=dtype)
         self.tol = _tolerance(tol, capacity * epsilon(self._buffer))
@@ -180,7 +191,7 @@ class GrowingCholesky:
             raise ValueError(
                 f"A12 must have shape ({self.size}, {A22.shape[0]}), not {A12.shape}"
             )
-        if not np.isfinite(A12).all():
+        if not all_finite(A12):
             raise ValueError("A12 holds NaN or infinite values; drop these columns")
         dtype = self._buffer.dtype
         return A12.astype(dtype, copy=False), A22.astype(dtype, copy=False)
@@ -195,7 +206,7 @@ def _tolerance(tol: float | None, default: float) -> float:
 
 
 def _whole(schur: Any, limits: Any) -> Any:
-    """Factorise a border at one go, or return None where a pivot is too small."""
+    """Factorise a border in one go, or return None where a pivot is too small."""
     if is_torch(schur):
         import torch
 

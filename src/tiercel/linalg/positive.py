@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -9,10 +10,12 @@ import numpy as np
 
 from tiercel._arrays import namespace, to_numpy
 from tiercel.linalg._checks import BLOCK, columns, same_kind, symmetric
+from tiercel.linalg._columns import nonzero, safe_norms, wide
 from tiercel.linalg.cholesky import CholeskyFactor, cholesky
 from tiercel.linalg.conjugate_gradient import conjugate_gradient
 from tiercel.linalg.solution import Outcome, Solution
 
+EPS = float(np.finfo(np.float64).eps)
 FIT = 1e-3  # a larger relative residual is no answer, at rounding level or not
 
 
@@ -28,7 +31,7 @@ def solve_positive(
 
     The factor, jitter and rounding included, serves as the preconditioner of a
     conjugate gradient in float64 against `A` itself, whatever the dtype of `A`. It
-    takes a step or two where no jitter was needed and a few more where it was.
+    takes a few steps, and some more where jitter was needed.
 
     Parameters
     ----------
@@ -67,22 +70,54 @@ def solve_positive(
         raise ValueError(f"tol must be positive, not {tol}")
     if factor is None:
         factor = cholesky(A)
-    xp = namespace(A, B)
+    same_kind("solve_positive", A, factor.R)
+    if factor.R.shape != A.shape:
+        raise ValueError(
+            f"factor is {tuple(factor.R.shape)} and A is {tuple(A.shape)}; "
+            "pass the factor of this A, or none"
+        )
+    inverse = _inverse(factor)
     solution = conjugate_gradient(
         lambda X: _product(A, X),
-        xp.astype(B, xp.float64),
-        X0=xp.astype(factor.solve(B), xp.float64),
-        preconditioner=lambda X: factor.solve(X, check=False),
-        tol=4 * np.finfo(np.float64).eps if tol is None else tol,
+        wide(B),
+        X0=inverse(wide(B)),
+        preconditioner=inverse,
+        tol=4 * EPS if tol is None else tol,
         max_iter=max_iter,
     )
     outcome, message = _verdict(A, B, solution, tol)
     return replace(
         solution,
-        x=xp.astype(solution.x, B.dtype, copy=False),
+        x=namespace(B).astype(solution.x, B.dtype, copy=False),
         outcome=outcome,
         message=f"{message} (preconditioner: factor with jitter {factor.jitter:.3g})",
     )
+
+
+def _inverse(factor: CholeskyFactor) -> Callable[[Any], Any]:
+    """Return the map of float64 columns to (R'R)^-1 times them.
+
+    The columns are scaled to the size of R on their way through its dtype: those of
+    late residuals, or of a matrix of size 1e30, would underflow in float32.
+    """
+    xp = namespace(factor.R)
+    size = wide(xp.max(xp.linalg.diagonal(factor.R)))
+
+    def apply(V: Any) -> Any:
+        shrink = size / nonzero(safe_norms(V))
+        return wide(factor.solve(V * shrink, check=False)) / shrink
+
+    return apply
+
+
+def _product(A: Any, X: Any) -> Any:
+    """Return A X in float64; rows of a float32 ``A`` are widened block by block."""
+    return namespace(A).concat([wide(rows) @ X for rows in _row_blocks(A)])
+
+
+def _row_blocks(A: Any) -> list[Any]:
+    step = A.shape[0] if A.dtype == namespace(A).float64 else BLOCK
+    return [A[start : start + step] for start in range(0, A.shape[0], step)]
 
 
 def _verdict(A: Any, B: Any, solution: Solution, tol: float | None) -> Any:
@@ -90,31 +125,17 @@ def _verdict(A: Any, B: Any, solution: Solution, tol: float | None) -> Any:
     if solution.converged:
         return solution.outcome, solution.message
     worst = solution.residuals.max()
+    figures = (
+        f"iterations: {solution.iterations}; largest relative residual: {worst:.3g}"
+    )
     if tol is None and worst <= FIT and _at_rounding_level(A, B, solution):
-        figures = f"{solution.iterations} iterations, largest relative residual"
-        return (
-            Outcome.CONVERGED,
-            f"every column is at rounding level after {figures} {worst:.3g}",
-        )
-    if solution.outcome is Outcome.INDEFINITE:
+        return Outcome.CONVERGED, f"every column is at rounding level ({figures})"
+    if solution.outcome in (Outcome.INDEFINITE, Outcome.STAGNATED):
         return Outcome.STAGNATED, (
-            "A is singular to working precision and B is not in its range, largest "
-            f"relative residual {worst:.3g}: raise the penalty, drop duplicate "
-            "centres, or make A in float64"
+            "A is singular to working precision and B is not in its range: raise the "
+            f"penalty, drop duplicate centres, or make A in float64 ({figures})"
         )
     return solution.outcome, solution.message
-
-
-def _product(A: Any, X: Any) -> Any:
-    """Return A X in float64; rows of a float32 ``A`` are widened block by block."""
-    xp = namespace(A, X)
-    if A.dtype == xp.float64:
-        return A @ X
-    return xp.concat([xp.astype(rows, xp.float64) @ X for rows in _row_blocks(A)])
-
-
-def _row_blocks(A: Any) -> list[Any]:
-    return [A[start : start + BLOCK] for start in range(0, A.shape[0], BLOCK)]
 
 
 def _at_rounding_level(A: Any, B: Any, solution: Solution) -> bool:
@@ -123,12 +144,8 @@ def _at_rounding_level(A: Any, B: Any, solution: Solution) -> bool:
     A residual cannot be computed to better than about eps ||A|| ||x||, however small
     ||b|| is; the Frobenius norm bounds ||A|| at the price of one pass.
     """
-    xp = namespace(A, B)
-    blocks = [xp.linalg.vector_norm(rows) for rows in _row_blocks(A)]
-    size = float(xp.linalg.vector_norm(xp.stack(blocks)))
-    x, b = (
-        to_numpy(xp.linalg.vector_norm(xp.astype(V, xp.float64), axis=0)).reshape(-1)
-        for V in (solution.x, B)
-    )
-    level = 10 * np.finfo(np.float64).eps * (size * x + b)
-    return bool(np.all(solution.residuals * b <= level))
+    xp = namespace(A)
+    rows = xp.concat([safe_norms(block.T) for block in _row_blocks(A)])
+    x, b = (safe_norms(xp.reshape(V, (V.shape[0], -1))) for V in (solution.x, B))
+    level = 10 * EPS * (float(safe_norms(rows)) * (x / nonzero(b)) + 1)
+    return bool(np.all(solution.residuals <= to_numpy(level)))

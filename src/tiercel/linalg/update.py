@@ -10,7 +10,7 @@ from scipy.linalg import lapack
 
 from tiercel._arrays import FLOATS, all_finite, is_torch
 from tiercel.linalg import _rotations
-from tiercel.linalg._checks import as_float
+from tiercel.linalg._checks import BLOCK, as_float
 from tiercel.linalg.errors import FactorisationError
 
 FEW = 32  # rows that rotations add faster than Householder blocks
@@ -126,7 +126,7 @@ def cholesky_update_rows(R: np.ndarray, X: Any) -> np.ndarray:
         raise ValueError("X holds NaN or infinite values; R is unchanged")
     if len(X) <= FEW and R.strides[1] == R.itemsize:
         for x in X:
-            cholesky_update(R, x)
+            cholesky_update(R, x, overwrite=True)
         return R
     tpqrt = lapack.stpqrt if R.dtype == np.float32 else lapack.dtpqrt
     block = min(32, len(R))
@@ -191,9 +191,8 @@ def _write_positive(source: np.ndarray, target: np.ndarray) -> None:
     Only the upper triangle is written; the lower one may hold something else.
     """
     signs = np.where(np.diagonal(source) < 0, -1, 1).astype(source.dtype)[:, None]
-    step = 128
-    for start in range(0, len(source), step):
-        rows = slice(start, start + step)
+    for start in range(0, len(source), BLOCK):
+        rows = slice(start, start + BLOCK)
         block = np.triu(source[rows, rows] * signs[rows])
         target[rows, rows] = block + np.tril(target[rows, rows], -1)
-        target[rows, start + step :] = source[rows, start + step :] * signs[rows]
+        target[rows, rows.stop :] = source[rows, rows.stop :] * signs[rows]
