@@ -67,7 +67,7 @@ class Iteration:
         self.best = Best(self.X, residual)
         self.outcomes = np.full(len(residual), None, dtype=object)
         self.wrong = np.zeros(len(residual), dtype=bool)  # the recurrence, last time
-        self.steepest = np.zeros(len(residual))  # largest Rayleigh quotient met
+        self.steepest = xp.zeros_like(self.scale)  # largest Rayleigh quotient met
         self.P: Any = self.R
         self.rz: Any = None  # <r, preconditioned r> of each column, float64
 
@@ -140,7 +140,11 @@ class Iteration:
         AP = self.operator(self.P)
         with np.errstate(all="ignore"):
             curvature = dots(self.P, AP)
-            forward = curvature > 0
+            quotient = curvature / dots(self.P, self.P)
+            steeper = quotient > self.steepest
+            self.steepest = xp.where(steeper, quotient, self.steepest)
+            slope = quotient / self.steepest
+            forward = slope > epsilon(AP) / 10
             step = xp.where(forward, self.rz / curvature, xp.zeros_like(curvature))
             X = self.X + rescale(self.P, step)
             R = self.R - xp.where(forward, rescale(AP, step), xp.zeros_like(AP))
@@ -150,34 +154,26 @@ class Iteration:
             rz = dots(R, Z)
             beta = -step * dots(Z, AP) / self.rz  # 0 is a restart: never go back
             P = Z + rescale(self.P, xp.where(beta > 0, beta, xp.zeros_like(beta)))
-            quotient = curvature / dots(self.P, self.P)
-            report = to_numpy(xp.stack([sizes, rz, curvature, quotient]))
+            report = to_numpy(xp.stack([curvature, sizes, rz, slope]))
         moved = active & np.isfinite(report[:3]).all(axis=0)
-        self.history.append(np.where(active, report[0], self.history[-1]))
-        self.best.claim(moved, X, report[0])
+        self.history.append(np.where(active, report[1], self.history[-1]))
+        self.best.claim(moved, X, report[1])
         self.X, self.R, self.rz = choose(active & ~moved, self.best.X, X), R, rz
         self.end(active & ~moved, Outcome.DIVERGED)
-        self._judge(moved, *report[1:])
+        self._judge(moved, *report[2:])
         self.P = self._only(self.active, P)
 
-    def _judge(
-        self,
-        moved: np.ndarray,
-        rz: np.ndarray,
-        curvature: np.ndarray,
-        quotient: np.ndarray,
-    ) -> None:
+    def _judge(self, moved: np.ndarray, rz: np.ndarray, slope: np.ndarray) -> None:
         """End the columns that have no direction left.
 
         Curvature within the rounding of a product is a null direction, not a negative
         one: the operator is singular there, and the residual as small as it gets.
         """
-        rounding = 10 * np.sqrt(self.B.shape[0]) * epsilon(self.B) * self.steepest
-        flat = moved & (curvature <= 0)
-        self.end(flat, Outcome.STAGNATED)
-        self.end(flat & (quotient < -rounding), Outcome.INDEFINITE)
+        eps = epsilon(self.B)
+        rounding = 10 * np.sqrt(self.B.shape[0]) * eps
+        self.end(moved & ~(slope > eps / 10), Outcome.STAGNATED)
+        self.end(moved & (slope < -rounding), Outcome.INDEFINITE)
         self.end(moved & (rz <= 0) & ~self.claimed, Outcome.INDEFINITE)
-        self.steepest = np.fmax(self.steepest, np.where(moved, quotient, 0.0))
 
     def _check(self) -> None:
         """Measure the true residual, and restart where the recurrence was wrong."""
