@@ -75,11 +75,11 @@ def test_a_kept_matrix_is_made_once():
     K = k.Gaussian(2.0)(X, Z)
     op = on_devices(k.Gaussian(2.0), X, Z, 2, keep=True, device_memory="1GB")
     assert error(op.product(V), K @ V) < 1e-13
-    kept = dict(op._engine.prepared)
+    kept = dict(op._on_devices.prepared)
     assert sum(part.shape[0] for part in kept.values()) == 900
     assert error(op.gram_product(V), K.T @ (K @ V)) < 1e-13
     assert error(op.cross_product(U), K.T @ U) < 1e-13
-    assert all(op._engine.prepared[i] is kept[i] for i in kept)
+    assert all(op._on_devices.prepared[i] is kept[i] for i in kept)
 
 
 def test_rows_on_disk_go_through_in_blocks(tmp_path):

@@ -1,5 +1,7 @@
 """Products against dense float64 algebra: kernels, inputs, dtypes, budgets."""
 
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -148,10 +150,14 @@ def test_a_kept_matrix_gives_the_same_products(keep):
     assert "kept" in plan.method
 
 
-def test_keep_says_what_it_would_need():
+def test_keep_names_a_budget_that_does():
     X, Z, V, _, _ = problem("float64", n=20_000, m=400)
-    with pytest.raises(ValueError, match=r"keep=True needs 6.* MB"):
-        products.product(k.Gaussian(2.0), X, Z, V, keep=True, memory="20MB")
+    kernel = k.Gaussian(2.0)
+    with pytest.raises(products.BudgetError, match="keep=True needs 6") as caught:
+        products.product(kernel, X, Z, V, keep=True, memory="20MB")
+    named = re.search(r"needs (\S+ .B)", str(caught.value))[1]
+    result = products.product(kernel, X, Z, V, keep=True, memory=named)
+    assert error(result, kernel(X, Z) @ V) < 1e-13
 
 
 def test_precomputed_kernels_take_positions():

@@ -60,13 +60,15 @@ def parse_bytes(amount: str | float) -> int:
     return round(size)
 
 
-def format_bytes(n: float) -> str:
-    """Return a number of bytes as text for people.
+def format_bytes(n: float, enough: bool = False) -> str:
+    """Return a number of bytes as text for people; with ``enough`` no less than it.
 
     Examples
     --------
     >>> format_bytes(512), format_bytes(32 * 2**20), format_bytes(4e9)
     ('512 B', '33.6 MB', '4 GB')
+    >>> format_bytes(1_234_567), format_bytes(1_234_567, enough=True)
+    ('1.23 MB', '1.24 MB')
     """
     size, unit = float(n), "B"
     for larger in ("KB", "MB", "GB", "TB", "PB"):
@@ -74,7 +76,11 @@ def format_bytes(n: float) -> str:
         if abs(size) < 999.5:
             break
         size, unit = size / 1000, larger
-    return f"{size:.3g} {unit}" if abs(size) < 999.5 else f"{size:.0f} {unit}"
+    text = f"{size:.3g}" if abs(size) < 999.5 else f"{size:.0f}"
+    if enough and float(text) < size:
+        step = 10.0 ** (math.floor(math.log10(size)) - 2)
+        text = f"{size + step:.3g}" if size + step < 999.5 else f"{size + step:.0f}"
+    return f"{text} {unit}"
 
 
 def free_memory() -> int:

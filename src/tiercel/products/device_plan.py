@@ -13,6 +13,9 @@ SEND_BYTES = 64 * 2**20
 #: A tile of plain torch operations; larger ones run no faster.
 TORCH_TILE_BYTES = 2**30
 
+#: A tile of torch operations beside the fused kernels, for rows worked in float64.
+FAR_TILE_BYTES = 2**26
+
 #: Rows prepared at a time, in float64, for the fused kernels.
 PREPARED_ROWS = 2**17
 
@@ -55,62 +58,84 @@ def stored_rate(problem: Problem) -> float:
 
 
 def plan_device(
-    problem: Problem, method: Method, devices: list[str], budget: int
+    problem: Problem, method: Method, devices: list[str], budget: int, host: int
 ) -> Plan:
-    """Cut the rows into chunks, and chunks into tiles, for a budget on each device."""
+    """Cut the rows into chunks, and chunks into tiles, for a budget on each device.
+
+    Rows from disk lie on the host while they wait, within the ``host`` budget.
+    """
     p = problem
+    threads = method.workers * len(devices)
     chunk = p.n
     if not method.resident:
-        fair = -(-p.n // (2 * method.workers * len(devices)))
-        chunk = max(1, min(p.n, max(SEND_BYTES // p.row_bytes, 4096), fair))
-        chunk = max(chunk, min(p.n, 1024))
-    tile = max(1, min(chunk, TORCH_TILE_BYTES // (p.m * p.itemsize)))
-    columns = p.m if p.operation != "gram" else min(p.m, 4096)
-    while True:
-        peak = _peak(p, method, chunk, tile, len(devices))
-        if peak <= budget:
-            break
+        fair = max(1024, -(-p.n // (2 * threads)))
+        chunk = min(p.n, fair, max(SEND_BYTES // p.row_bytes, 4096))
+    if p.from_disk:
+        chunk = max(1, min(chunk, host // (_copies(threads) * p.row_bytes)))
+    tile = _first_tile(p, method, chunk)
+    peak = _peak(p, method, chunk, tile, len(devices))
+    while peak > budget:
         if not method.fused and tile > 64:
             tile = max(64, tile // 2)
         elif chunk > 1024:
             chunk = max(1024, chunk // 2)
-            tile = min(tile, chunk)
-        elif not method.fused and tile > 1:
+        elif tile > 1:
             tile //= 2
+        elif chunk > 64:
+            chunk = max(64, chunk // 2)
         else:
             raise BudgetError(
                 f"a device budget of {format_bytes(budget)} is too small for "
                 f"{p.operation} with {p.m:,} centers and {p.d:,} columns; "
-                f"{format_bytes(peak)} would do"
+                f"{format_bytes(peak, enough=True)} would do"
             )
-    twice = method.fused and p.operation == "gram_product"
+        tile = min(tile, chunk)
+        peak = _peak(p, method, chunk, tile, len(devices))
     return Plan(
         problem=p,
         device=", ".join(devices),
         method=str(method),
-        threads=method.workers * len(devices),
+        threads=threads,
         tile_rows=tile,
-        tile_columns=columns,
+        tile_columns=min(p.m, 4096) if p.operation == "gram" else p.m,
         block_rows=chunk,
-        evaluations=2 if twice else 1,
+        evaluations=2 if method.fused and p.operation == "gram_product" else 1,
         peak=peak,
         budget=budget,
     )
 
 
+def _copies(threads: int) -> int:
+    """Return how many chunks from disk are on the host: read, waiting, being sent."""
+    return 2 + 2 * threads + threads
+
+
+def _first_tile(p: Problem, method: Method, chunk: int) -> int:
+    if method.fused:
+        return max(1, min(chunk, FAR_TILE_BYTES // (8 * p.m)))
+    return max(1, min(chunk, TORCH_TILE_BYTES // (p.m * p.itemsize)))
+
+
 def _peak(p: Problem, method: Method, chunk: int, tile: int, n_devices: int) -> int:
     """Return the bytes that one device holds beside inputs and result."""
+    workers = method.workers
     sent = 0 if method.resident else chunk * (p.row_bytes + 8 * p.outputs)
-    centers = p.m * p.width * (p.itemsize + 16) + (p.m * p.d * p.itemsize)
-    vectors = p.m * p.outputs * (p.itemsize + 16)
-    if method.fused and p.operation != "gram":
-        rows = p.n if method.resident else method.workers * chunk
+    centers = p.m * (p.width * (p.itemsize + 16) + min(p.d, p.width) * p.itemsize)
+    vectors = p.m * p.outputs * (p.itemsize + 8)
+    if p.operation in ("cross_product", "gram_product"):
+        # The total, what the workers are at, and what waits to be added in its turn.
+        vectors += (1 + workers + 2 * workers * n_devices) * p.m * p.outputs * 8
+    results = chunk * p.outputs * 8
+    if method.fused:
+        rows = p.n if method.resident else workers * chunk
         work = rows * (4 * p.width + 16) + min(rows, PREPARED_ROWS) * p.d * 24
-        work += method.workers * chunk * p.outputs * 8
+        work += workers * (results + 3 * tile * p.m * 8)
     else:
         # Rows far from the centre are worked in float64 beside the tile.
         layers = 1 + p.spares + (2 if p.itemsize == 4 else 0)
-        work = method.workers * tile * (p.m * layers * p.itemsize + 5 * p.row_bytes)
-        work += method.workers * chunk * p.outputs * 8
+        prepared = (8 if p.itemsize == 4 else 5) * p.row_bytes
+        work = workers * (tile * (p.m * layers * p.itemsize + prepared) + results)
+    if p.operation == "gram":
+        work += 8 * p.m * p.m
     kept = -(-p.n // n_devices) * p.m * p.itemsize if method.stored else 0
-    return method.workers * sent + centers + vectors + work + kept
+    return workers * sent + centers + vectors + work + kept

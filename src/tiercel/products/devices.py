@@ -9,8 +9,9 @@ device, and several workers on one device, which is how it is tested.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager
+from functools import cached_property
 from importlib.util import find_spec
 from typing import Any
 
@@ -29,8 +30,17 @@ from tiercel.products.fused_rows import FusedRows, launches
 from tiercel.products.ordered import ordered_map
 from tiercel.products.planner import BudgetError, Plan, Problem
 from tiercel.products.rows import prefetched
+from tiercel.products.temporaries import temporaries
 from tiercel.products.tiles import tile_width
-from tiercel.products.torch_tiles import StoredRows, TorchTiles
+from tiercel.products.torch_tiles import (
+    KeptTiles,
+    TorchTiles,
+    as_tensor,
+    mirror_upper,
+)
+
+#: Operations that make every tile once, on the first device.
+ONCE = ("gram", "matrix")
 
 
 class Worker:
@@ -58,7 +68,7 @@ class Worker:
         """Bring an array (numpy, tensor or CSR) to the device."""
         if not isinstance(array, np.ndarray) and not _arrays.is_torch(array):
             return array  # sparse rows are sent by their tile, compressed
-        tensor = self.torch.as_tensor(array)
+        tensor = as_tensor(array)
         if tensor.device == self.device:
             return tensor
         if self.stream is not None and tensor.device.type == "cpu":
@@ -92,18 +102,20 @@ class DeviceEngine:
         self.stored: bool | None = None
         self.makers: dict[Any, Any] = {}
         self.prepared: dict[int, Any] = {}
+        self.cut = 0
 
     # Verbs ------------------------------------------------------------------------
 
-    def product(self, V: Any, like: Any) -> Any:
-        """Return k(X, Z) V where ``like`` lies."""
-        out = self._empty((self.op.shape[0], V.shape[1]), like)
+    def product(self, V: Any) -> Any:
+        """Return k(X, Z) V where ``V`` lies."""
+        V = as_tensor(V)
+        out = V.new_empty(self.op.shape[0], V.shape[1])
+        V = V.to(self.home)
 
         def work(worker: Worker, rows: slice, P: Any) -> None:
-            out[rows] = worker.maker.product(P, worker.take(V)).to(out.device)
+            out[rows] = worker.maker.product(P, worker.take(V))
 
-        for _ in self._run("product", V.shape[1], work):
-            pass
+        self._run("product", V.shape[1], work)
         return out
 
     def cross_product(self, U: Any) -> Any:
@@ -116,6 +128,7 @@ class DeviceEngine:
 
     def gram_product(self, V: Any, weights: Any) -> Any:
         """Return k(X, Z)' diag(weights) k(X, Z) V in float64."""
+        V = as_tensor(V, self.home)
 
         def work(worker: Worker, rows: slice, P: Any) -> Any:
             w = None if weights is None else worker.take(weights[rows])
@@ -127,41 +140,45 @@ class DeviceEngine:
         """Return the Gram matrix and k(X, Z)' diag(weights) targets, in float64."""
         outputs = 1 if targets is None else targets.shape[1]
         plan, m = self.plan("gram", outputs), self.op.shape[1]
-        tiles = self._tiles(self.home, self.torch.float64, plan)
-        worker = Worker(self.home, tiles, own_stream=False)
+        tiles = self._tiles(self.home, self.torch.float64).cut(plan.tile_rows)
         G = self._zeros(m, m)
         cross = None if targets is None else self._zeros(m, outputs)
-        for start, X in self._chunks(plan):
-            rows = slice(start, start + X.shape[0])
+
+        def work(worker: Worker, rows: slice, X: Any) -> None:
             w = None if weights is None else worker.take(weights[rows]).double()
             t = None if targets is None else worker.take(targets[rows]).double()
-            tiles.add_gram(worker.take(X), w, G, t, cross, plan.tile_columns)
-            self._report(rows.stop)
-        upper = self.torch.triu(G)
-        return upper.add_(self.torch.triu(upper, 1).T), cross
+            tiles.add_gram(X, w, G, t, cross, plan.tile_columns)
+
+        self._one_by_one(plan, work)
+        return mirror_upper(G), cross
 
     def matrix(self) -> Any:
         """Return k(X, Z) where the centres lie."""
-        out = self._empty(self.op.shape, self.op.Z)
+        single = self.op.dtype == np.float32
+        dtype = self.torch.float32 if single else self.torch.float64
+        Z = self.op.Z
+        device = Z.device if _arrays.is_torch(Z) else "cpu"
+        out = self.torch.empty(self.op.shape, dtype=dtype, device=device)
         plan = self.plan("matrix", 1)
-        tiles = self._tiles(self.home, self.dtype, plan)
-        worker = Worker(self.home, tiles, own_stream=False)
-        for start, X in self._chunks(plan):
-            part = tiles.matrix(worker.take(X))
-            out[start : start + X.shape[0]] = part.to(out.device, out.dtype)
+        tiles = self._tiles(self.home, self.dtype).cut(plan.tile_rows)
+        self._one_by_one(plan, lambda _, rows, X: tiles.matrix(X, out[rows]))
         return out
 
     def plan(self, operation: str, outputs: int) -> Plan:
         """Return how an operation is cut up on these devices."""
         problem = self._problem(operation, outputs)
-        method = self._method(problem)
-        names = [str(d) for d in self.op.devices]
-        return plan_device(problem, method, names, self._budget())
+        return self._plan(problem, self._method(problem))
 
     # Work -------------------------------------------------------------------------
 
-    def _run(self, operation: str, outputs: int, work: Callable) -> Iterator[Any]:
-        """Yield ``work(worker, rows, prepared rows)`` for all chunks, in order."""
+    def _run(
+        self,
+        operation: str,
+        outputs: int,
+        work: Callable[[Worker, slice, Any], Any],
+        add: Callable[[Any], object] | None = None,
+    ) -> None:
+        """Do ``add(work(worker, rows, prepared rows))`` for all chunks, in order."""
         plan = self.plan(operation, outputs)
         method = self._method(plan.problem)
         workers = [
@@ -171,45 +188,71 @@ class DeviceEngine:
         ]
         if not self.resident and self.home.type == "cuda":
             self.torch.cuda.current_stream(self.home).synchronize()
+        prepared = self._prepared(plan, method.stored or self.resident)
 
         def one(chunk: tuple[int, tuple[int, Any]]) -> Any:
             index, (start, X) = chunk
             # The same chunk always meets the same device, where it may be kept.
             worker = workers[index % len(workers)]
             with worker.at_work():
-                P = self.prepared.get(start)
+                P = prepared.get(start)
                 if P is None:
                     P = worker.maker.prepare(worker.take(X))
                     if method.stored or self.resident:
-                        self.prepared[start] = P
+                        prepared[start] = P
                 return work(worker, slice(start, start + X.shape[0]), P)
 
-        chunks = enumerate(self._chunks(plan))
-        for index, result in enumerate(ordered_map(one, chunks, len(workers)), 1):
-            yield result
-            self._report(index * plan.block_rows)
+        with (
+            closing(self._chunks(plan)) as chunks,
+            closing(ordered_map(one, enumerate(chunks), len(workers))) as results,
+        ):
+            for index, result in enumerate(results, 1):
+                if add is not None:
+                    add(result)
+                self._report(index * plan.block_rows)
+
+    def _sum(
+        self, operation: str, outputs: int, work: Callable[[Worker, slice, Any], Any]
+    ) -> Any:
+        total = self._zeros(self.op.shape[1], outputs)
+        self._run(operation, outputs, work, lambda part: total.add_(part.to(self.home)))
+        return total
+
+    def _one_by_one(
+        self, plan: Plan, work: Callable[[Worker, slice, Any], object]
+    ) -> None:
+        """Do ``work(worker, rows, X[rows])`` on the first device, chunk by chunk."""
+        worker = Worker(self.home, None, own_stream=False)
+        with closing(self._chunks(plan)) as chunks:
+            for start, X in chunks:
+                rows = slice(start, start + X.shape[0])
+                work(worker, rows, worker.take(X))
+                self._report(rows.stop)
 
     def _report(self, rows: int) -> None:
         if self.op.callback is not None:
             n = self.op.shape[0]
             self.op.callback(min(rows, n), n)
 
-    def _sum(self, operation: str, outputs: int, work: Callable) -> Any:
-        total = self._zeros(self.op.shape[1], outputs)
-        for part in self._run(operation, outputs, work):
-            total += part.to(self.home)
-        return total
+    def _prepared(self, plan: Plan, kept: bool) -> dict[int, Any]:
+        """Return what was prepared of chunks that were cut in this way."""
+        if not kept:
+            return {}
+        if plan.block_rows != self.cut:
+            self.prepared, self.cut = {}, plan.block_rows
+        return self.prepared
 
-    def _chunks(self, plan: Plan) -> Iterator[tuple[int, Any]]:
+    def _chunks(self, plan: Plan) -> Generator[tuple[int, Any], None, None]:
         """Yield (first row, rows) chunk by chunk, from memory or from disk."""
         step, X = plan.block_rows, self.op.X
         if not self.op.from_disk:
             for start in range(0, X.shape[0], step):
                 yield start, X[start : start + step]
             return
-        for start, _, block in prefetched(X, step):
-            # The block's buffer is read into again; workers run behind.
-            yield start, np.array(block)
+        with closing(prefetched(X, step)) as blocks:
+            for start, _, block in blocks:
+                # The block's buffer is read into again; workers run behind.
+                yield start, np.array(block)
 
     # Choices ----------------------------------------------------------------------
 
@@ -223,20 +266,21 @@ class DeviceEngine:
 
     def _method(self, problem: Problem) -> Method:
         # Two workers a device: one computes while the other's rows are on their way.
-        workers = 1 if self.resident or problem.operation in ("gram", "matrix") else 2
-        fused = self.fused and problem.operation not in ("gram", "matrix")
-        if self.stored is None and problem.operation not in ("gram", "matrix"):
+        workers = 1 if self.resident or problem.operation in ONCE else 2
+        fused = self._fuses(problem.operation)
+        if self.stored is None and problem.operation not in ONCE:
             self.stored = self._wants_stored(problem, workers)
-        stored = bool(self.stored) and problem.operation not in ("gram", "matrix")
+        stored = bool(self.stored) and problem.operation not in ONCE
         return Method(fused and not stored, stored, self.resident, workers)
+
+    def _fuses(self, operation: str) -> bool:
+        return self.fused and operation not in ONCE
 
     def _wants_stored(self, problem: Problem, workers: int) -> bool:
         if not self.op.keep:
             return False
-        names = [str(d) for d in self.op.devices]
         try:
-            method = Method(False, True, self.resident, workers)
-            plan_device(problem, method, names, self._budget())
+            self._plan(problem, Method(False, True, self.resident, workers))
         except BudgetError:
             if self.op.keep is True:
                 raise
@@ -245,69 +289,65 @@ class DeviceEngine:
             return True
         return stored_rate(problem) > recomputed_rate(problem, self.fused)
 
+    def _plan(self, problem: Problem, method: Method) -> Plan:
+        names = [str(d) for d in self.op.devices]
+        return plan_device(problem, method, names, self._budget, self.op.budget)
+
     def _maker(self, device: Any, plan: Plan, method: Method) -> Any:
         """Return what multiplies on a device; centres are prepared once."""
-        key = (device, method.fused, method.stored, plan.tile_rows)
+        if not method.fused:
+            tiles = self._tiles(device, self.dtype).cut(plan.tile_rows)
+            return KeptTiles(tiles) if method.stored else tiles
+        Z = self.centers[device]
+        arguments = (self.op.kernel, Z, device, self.op.precision, plan.tile_rows)
+        return self._made(("fused", device), device, lambda: FusedRows(*arguments))
+
+    def _tiles(self, device: Any, dtype: Any) -> TorchTiles:
+        Z = self.centers[device]
+        return self._made(
+            (dtype, device),
+            device,
+            lambda: TorchTiles(self.op.kernel, Z, device, dtype, 1),
+        )
+
+    def _made(self, key: Any, device: Any, make: Callable[[], Any]) -> Any:
+        """Return what was made for a device before, or make it."""
         if key not in self.makers:
-            maker: Any
-            if method.fused:
-                maker = FusedRows(
-                    self.op.kernel,
-                    self.centers[device],
-                    device,
-                    self.op.precision,
-                    plan.tile_rows,
-                )
-            else:
-                tiles = self._tiles(device, self.dtype, plan)
-                maker = StoredRows(tiles) if method.stored else tiles
-            self.makers[key] = maker
+            self.makers[key] = make()
             if device.type == "cuda":
                 self.torch.cuda.synchronize(device)
         return self.makers[key]
 
-    def _tiles(self, device: Any, dtype: Any, plan: Plan) -> TorchTiles:
-        Z = self.centers[device]
-        return TorchTiles(self.op.kernel, Z, device, dtype, plan.tile_rows)
-
     def _centers(self, device: Any) -> Any:
         Z = self.op.Z
-        if sparse.issparse(Z):
-            return Z
-        return self.torch.as_tensor(Z, device=device)
+        return Z if sparse.issparse(Z) else as_tensor(Z, device)
 
     def _problem(self, operation: str, outputs: int) -> Problem:
-        (n, m), d = self.op.shape, self.op.X.shape[1]
-        exact = operation == "gram" or self.dtype == self.torch.float64
+        wide = operation == "gram" or self.dtype == self.torch.float64
+        dtype = self.torch.float64 if wide else self.torch.float32
+        width, spares = tile_width(self.op.kernel, self.op.Z), 0
+        if not self._fuses(operation):
+            tile = self._tiles(self.home, dtype).tile
+            width, spares = tile.width, tile.spares + temporaries(self.op.kernel)
         return Problem(
             operation=operation,
-            n=n,
-            m=m,
-            d=d,
+            n=self.op.shape[0],
+            m=self.op.shape[1],
+            d=self.op.X.shape[1],
             outputs=outputs,
-            itemsize=8 if exact else 4,
-            width=tile_width(self.op.kernel, self.op.Z),
+            itemsize=8 if wide else 4,
+            width=width,
             row_bytes=self.op.row_bytes,
-            spares=2,
+            spares=spares,
             from_disk=self.op.from_disk,
         )
 
+    @cached_property
     def _budget(self) -> int:
+        """The device budget: half of what is free when it is first asked for."""
         if self.op.device_memory is not None:
             return self.op.device_memory
-        if self._default is None:
-            # Half of what was free at first: later our own share would shrink it.
-            self._default = min(device_free_memory(d) for d in self.op.devices) // 2
-        return self._default
-
-    _default: int | None = None
-
-    def _empty(self, shape: tuple[int, int], like: Any) -> Any:
-        on_device = _arrays.is_torch(like)
-        device = like.device if on_device else "cpu"
-        names = {np.dtype(np.float32): "float32", np.dtype(np.float64): "float64"}
-        dtype = like.dtype if on_device else getattr(self.torch, names[like.dtype])
-        return self.torch.empty(shape, dtype=dtype, device=device)
+        return min(device_free_memory(d) for d in self.op.devices) // 2
 
     def _zeros(self, rows: int, columns: int) -> Any:
         return self.torch.zeros(

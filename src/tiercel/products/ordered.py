@@ -7,11 +7,13 @@ depend on the number of threads, and the pieces are added in their order.
 
 from __future__ import annotations
 
+import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import cache
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from threadpoolctl import ThreadpoolController
 
@@ -24,18 +26,49 @@ def _controller() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def single_threaded_blas() -> Any:
-    """Return a context in which each BLAS call stays on the thread that makes it."""
-    return _controller().limit(limits=1, user_api="blas")
+class _Limit:
+    """The limit on BLAS threads, which the whole process shares."""
+
+    lock = threading.Lock()
+    holders = 0
+    undo: Callable[[], None]
+
+
+@contextmanager
+def single_threaded_blas() -> Iterator[None]:
+    """Keep each BLAS call on the thread that makes it.
+
+    Operations may overlap, from several threads of the caller: the first one in sets
+    the limit, and the last one out restores what was there before.
+
+    Examples
+    --------
+    >>> with single_threaded_blas():
+    ...     pass
+    """
+    with _Limit.lock:
+        if _Limit.holders == 0:
+            limits = _controller().limit(limits=1, user_api="blas")
+            _Limit.undo = limits.restore_original_limits
+        _Limit.holders += 1
+    try:
+        yield
+    finally:
+        with _Limit.lock:
+            _Limit.holders -= 1
+            if _Limit.holders == 0:
+                _Limit.undo()
 
 
 def ordered_map(
     work: Callable[[Piece], Result], pieces: Iterable[Piece], threads: int
-) -> Iterator[Result]:
+) -> Generator[Result, None, None]:
     """Yield ``work(piece)`` in the order of the pieces, a few of them under way.
 
     At most ``2 * threads`` results wait at a time, so memory does not grow with the
-    number of pieces. With one thread nothing is started.
+    number of pieces. With one thread nothing is started. Use it within
+    ``contextlib.closing`` where the loop over it may fail: an exception keeps the
+    frames that it came through, and so a generator that is not closed its threads.
 
     Examples
     --------

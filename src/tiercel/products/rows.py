@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import operator
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Protocol, runtime_checkable
 
@@ -173,7 +173,7 @@ def prefetched(
     start: int = 0,
     stop: int | None = None,
     dtype: DTypeLike | None = None,
-) -> Iterator[Block]:
+) -> Generator[Block, None, None]:
     """Yield ``(start, stop, block)`` in order, reading ahead on another thread.
 
     Blocks are checked: numbers only, as float32 or float64, and finite. A block is
@@ -221,7 +221,7 @@ def prefetched(
 
 def _read_ahead(
     rows: Rows, start: int, stop: int, height: int, depth: int, dtype: np.dtype[Any]
-) -> Iterator[Block]:
+) -> Generator[Block, None, None]:
     starts = iter(range(start, stop, height))
     pending: deque[tuple[int, int, np.ndarray | None, Future[np.ndarray]]] = deque()
     pool = ThreadPoolExecutor(1, thread_name_prefix="tiercel-rows")

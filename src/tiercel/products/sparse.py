@@ -1,10 +1,10 @@
 """Tiles over sparse points: dense results from CSR rows, any number of columns.
 
 Only columns in which some centre is not zero can add to an inner product. They are
-renumbered once, so that data of 10**7 columns cost no more than the few that the centres
-use; row norms are taken before the other columns are dropped. Sparse data are not
-centred, which would fill them: their statistics are made in float64, which costs little
-beside the handling of indices, and keeps what cancellation leaves of a distance.
+renumbered once, so that data of 10**7 columns cost no more than the few that the
+centres use; row norms are taken before the other columns are dropped. Sparse data are
+not centred, which would fill them: their statistics are made in float64, which costs
+little beside the handling of indices, and keeps what cancellation leaves of a distance.
 """
 
 from __future__ import annotations

@@ -9,8 +9,12 @@ where there is no GPU.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import copy
 from typing import Any
 
+import numpy as np
+
+from tiercel import _arrays
 from tiercel.products.tiles import cast, make_tile
 
 
@@ -36,6 +40,12 @@ class TorchTiles:
         self.tile_rows, self.m = tile_rows, Z.shape[0]
         self.tile = make_tile(kernel, Z, dtype, torch, device)
 
+    def cut(self, tile_rows: int) -> TorchTiles:
+        """Return the same with tiles of another height; the centres are shared."""
+        other = copy(self)
+        other.tile_rows = tile_rows
+        return other
+
     def prepare(self, X: Any) -> Any:
         """Return what products with the rows X need; here nothing."""
         return X
@@ -44,14 +54,14 @@ class TorchTiles:
         """Return k(X, Z) V."""
         V = cast(V, self.dtype)
         out = V.new_empty(X.shape[0], V.shape[1])
-        for rows, K in self._tiles(X):
+        for rows, K in self.tiles(X):
             self.torch.matmul(K, V, out=out[rows])
         return out
 
     def cross_product(self, X: Any, U: Any) -> Any:
         """Return k(X, Z)' U in float64."""
         total = self._zeros(U.shape[1])
-        for rows, K in self._tiles(X):
+        for rows, K in self.tiles(X):
             total += K.T @ cast(U[rows], self.dtype)
         return total
 
@@ -59,18 +69,16 @@ class TorchTiles:
         """Return k(X, Z)' diag(weights) k(X, Z) V in float64, tiles made once."""
         V = cast(V, self.dtype)
         total = self._zeros(V.shape[1])
-        for rows, K in self._tiles(X):
+        for rows, K in self.tiles(X):
             W = K @ V
             if weights is not None:
                 W *= cast(weights[rows], self.dtype)[:, None]
             total += K.T @ W
         return total
 
-    def matrix(self, X: Any) -> Any:
-        """Return k(X, Z)."""
-        shape = (X.shape[0], self.m)
-        out = self.torch.empty(shape, dtype=self.dtype, device=self.device)
-        for rows, K in self._tiles(X):
+    def matrix(self, X: Any, out: Any) -> Any:
+        """Write k(X, Z) into ``out``, which may lie on another device."""
+        for rows, K in self.tiles(X):
             out[rows] = K
         return out
 
@@ -81,7 +89,7 @@ class TorchTiles:
 
         Torch has no symmetric rank-k product; blocks of columns save half the work.
         """
-        for rows, K in self._tiles(X):
+        for rows, K in self.tiles(X):
             if weights is not None:
                 K *= weights[rows].sqrt()[:, None]
             if targets is not None:
@@ -93,11 +101,8 @@ class TorchTiles:
                 stop = min(start + width, self.m)
                 G[:stop, start:stop].addmm_(K[:, :stop].T, K[:, start:stop])
 
-    def _zeros(self, outputs: int) -> Any:
-        shape, dtype = (self.m, outputs), self.torch.float64
-        return self.torch.zeros(shape, dtype=dtype, device=self.device)
-
-    def _tiles(self, X: Any) -> Iterator[tuple[slice, Any]]:
+    def tiles(self, X: Any) -> Iterator[tuple[slice, Any]]:
+        """Yield (rows, k(X[rows], Z)); the tile is overwritten by the next."""
         size = min(self.tile_rows, X.shape[0]) * self.m
         buffers = [
             self.torch.empty(size, dtype=self.dtype, device=self.device)
@@ -110,16 +115,23 @@ class TorchTiles:
             self.tile.fill(self.tile.rows(X[rows]), slice(0, self.m), K, spare)
             yield rows, K
 
+    def _zeros(self, outputs: int) -> Any:
+        shape, dtype = (self.m, outputs), self.torch.float64
+        return self.torch.zeros(shape, dtype=dtype, device=self.device)
 
-class StoredRows:
+
+class KeptTiles:
     """The same verbs over kernel matrices that were kept: ``prepare`` returns them."""
 
-    def __init__(self, maker: Any) -> None:
-        self.maker, self.m = maker, maker.m
+    def __init__(self, maker: TorchTiles) -> None:
+        self.maker = maker
 
     def prepare(self, X: Any) -> Any:
         """Return k(X, Z), to be kept by the caller."""
-        return self.maker.matrix(X)
+        make = self.maker
+        shape = (X.shape[0], make.m)
+        out = make.torch.empty(shape, dtype=make.dtype, device=make.device)
+        return make.matrix(X, out)
 
     def product(self, K: Any, V: Any) -> Any:
         """Return K V."""
@@ -135,3 +147,27 @@ class StoredRows:
         if weights is not None:
             W *= cast(weights, K.dtype)[:, None]
         return self.cross_product(K, W)
+
+
+def as_tensor(array: Any, device: Any = None) -> Any:
+    """Return a numpy array or a tensor as a tensor, on a device.
+
+    Arrays that torch would not take, or not without a warning, are copied.
+    """
+    import torch
+
+    if not _arrays.is_torch(array):
+        backwards = any(step < 0 for step in array.strides)
+        if backwards or not array.flags.writeable:
+            array = np.array(array, order="C")
+    return torch.as_tensor(array, device=device)
+
+
+def mirror_upper(G: Any, step: int = 1024) -> Any:
+    """Copy the upper half of a square matrix to its lower half, in place."""
+    for a in range(0, len(G), step):
+        b = a + step
+        G[b:, a:b] = G[a:b, b:].T
+        block = G[a:b, a:b]
+        block[...] = block.triu() + block.triu(1).T
+    return G
