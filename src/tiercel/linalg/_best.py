@@ -36,6 +36,7 @@ class Best:
         better = which & (residual < self.measured)
         self._measured_X = choose(better, X, self._measured_X)
         self.measured = np.where(better, residual, self.measured)
+        self.settle(self.measured <= self.residual)
 
     def settle(self, which: np.ndarray) -> None:
         """Drop the claims of columns; what was measured remains."""
