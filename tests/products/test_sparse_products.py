@@ -1,11 +1,14 @@
 """Sparse points give dense results, whatever the number of their columns."""
 
+import re
+
 import numpy as np
 import pytest
 from scipy import sparse
 
 from tiercel import kernels as k
 from tiercel import products
+from tiercel.products import sparse_loops
 
 KERNELS = [
     k.Linear(2.0),
@@ -87,3 +90,36 @@ def test_kernels_that_take_no_sparse_points_say_so():
         products.product(Overlap(), X, Z, np.ones(80))
     with pytest.raises(TypeError, match="both be sparse"):
         products.product(k.Gaussian(), X, Z.toarray(), np.ones(80))
+
+
+@pytest.mark.parametrize("kernel", [k.Gaussian(1.5), k.Laplacian(2.0), k.Linear()])
+def test_tiles_of_some_of_the_centers(kernel):
+    """A small budget cuts the columns of a tile: centres beyond the first 256."""
+    X = sparse.random(300, 5000, 0.01, random_state=0)
+    shared = np.ones((300, 1))  # a column that all centres have is stored as a full row
+    X = sparse.hstack([X, shared]).tocsr()
+    Z, V = X[:290], np.random.default_rng(0).random((290, 2))
+    exact = kernel(X.toarray(), Z.toarray()) @ V
+    with pytest.raises(products.BudgetError) as refusal:
+        products.product(kernel, X, Z, V, memory="100KB")
+    would_do = re.search(r"([\d.]+ MB) would do", str(refusal.value))[1]
+    memory = 1.01 * products.parse_bytes(would_do)
+    assert products.plan(kernel, X, Z, 2, memory=memory).tile_columns < 290
+    assert error(products.product(kernel, X, Z, V, memory=memory), exact) < 1e-12
+
+
+def test_the_table_of_places_finds_every_column_and_no_other():
+    rng = np.random.default_rng(0)
+    columns = np.unique(rng.integers(0, 10**8, 3000))
+    table = sparse_loops.places_of(columns)
+    assert np.array_equal(np.sort(table.columns[table.columns >= 0]), columns)
+    others = np.setdiff1d(rng.integers(0, 10**8, 3000), columns)
+    indices = np.concatenate([columns, others])
+    X = sparse.csr_matrix((np.ones(len(indices)), indices, [0, len(indices)]))
+    ends, outside = np.zeros(2, np.int64), np.empty(1)
+    places, values = np.empty(X.nnz, np.int32), np.empty(X.nnz)
+    rows = X.indptr, X.indices, X.data, np.full(1, 2.0)
+    sparse_loops.compress(*rows, *table, ends, places, values, np.empty(1), outside)
+    assert np.array_equal(places[: ends[1]], np.arange(len(columns)))
+    assert (values[: ends[1]] == 2.0).all()
+    assert outside[0] == 4.0 * len(others)

@@ -15,19 +15,17 @@ import numpy as np
 from scipy import sparse
 
 from tiercel.kernels import Kernel
+from tiercel.products.sparse_loops import compress, places_of, statistics
 
-#: Centres are unpacked into a dense (columns, m) array if it is at least this full:
-#: then that is quicker, and takes little more memory than the centres themselves.
+#: Share of the centres from which on those that have a column store it as a full row:
+#: then adding it up is quicker, and takes little more memory.
 FULL = 1 / 8
-
-#: Rows of a tile made at a time by scipy, whose products are arrays of their own.
-STRIP_ROWS = 64
 
 #: Share of the squared norms below which a distance has lost half of its digits.
 NEAR = 2.0**-20
 
-#: How many numbers the differences of near pairs may take at a time.
-DIFFERENCES = 2**17
+#: Numbers that the look for near pairs, and their differences, may take at a time.
+REPAIRED = 2**17
 
 
 class Left(NamedTuple):
@@ -41,135 +39,131 @@ class Left(NamedTuple):
 class SparseTile:
     """Tiles of a distance or dot kernel between CSR rows and CSR centres.
 
-    With a ``device`` the products are made there by torch, else by scipy. ``functions``
-    is the module whose elementwise functions make values of statistics.
+    ``functions`` is the module whose elementwise functions make values of statistics.
     """
 
-    spares = 1  # counts what a strip takes, and what comes with a sparse product
+    spares = 0
 
-    def __init__(
-        self,
-        kernel: Kernel,
-        Z: Any,
-        dtype: Any,
-        device: Any = None,
-        functions: Any = None,
-    ) -> None:
+    def __init__(self, kernel: Kernel, Z: Any, functions: Any) -> None:
         if not kernel.takes_sparse:
             raise TypeError(
                 f"{type(kernel).__name__} does not take sparse points; "
                 "use a kernel that does, or X.toarray()"
             )
-        self.kernel, self.device = kernel, device
-        self.dtype = np.dtype(str(dtype).removeprefix("torch."))
-        self.functions = functions or self._module
+        self.kernel, self.functions = kernel, functions
         self.scale = np.atleast_1d(kernel.scale_of(Z.shape[1]))
         self.distance = kernel.statistic == "distance"
         self.active = np.unique(Z.indices)
-        self.centers, self.squares, _ = self._left(sparse.csr_matrix(Z))
-        self.right = self._right()
+        self.places = places_of(self.active)
+        self.centers, self.squares, _ = self.rows(sparse.csr_matrix(Z))
+        self._prepare()
+
+    def _prepare(self) -> None:
+        """Lay the centres out by columns, those that many centres have as full rows."""
+        self.right = self.centers.T.tocsr()
+        counts = np.diff(self.right.indptr)
+        many = np.flatnonzero(counts >= max(1.0, FULL * self.right.shape[1]))
+        self.full = np.full(len(counts), -1, np.int32)
+        self.full[many] = np.arange(len(many))
+        self.full_rows = self.right[many].toarray("C")
 
     @property
     def width(self) -> int:
         """Numbers that a prepared centre holds, on average."""
-        if not sparse.issparse(self.right):
-            return self.right.shape[0]
-        return -(-(3 * self.right.nnz + len(self.active)) // self.right.shape[1])
+        m = self.right.shape[1]
+        return -(-(3 * self.right.nnz + self.full.size) // m) + len(self.full_rows)
 
     def rows(self, X: Any) -> Left:
-        """Return what a block of rows needs for all its tiles."""
-        return self._left(X)
-
-    def fill(self, rows: Left, columns: slice, out: Any, spare: list[Any]) -> None:
-        """Overwrite ``out`` with the kernel between the rows and some columns."""
-        n = out.shape[0]
-        step = STRIP_ROWS if self.device is None else n
-        for start in range(0, n, step):
-            strip = Left(*(part[start : start + step] for part in rows))
-            out[start : start + step] = self._statistic(strip, columns)
-        if self.kernel.fold != 1.0:
-            out *= self.kernel.fold
-        self.kernel.profile_in_place(out, self.functions)
-
-    def _statistic(self, rows: Left, columns: slice) -> Any:
-        """Return scaled squared distances, or inner products, in float64."""
-        t = self._products(rows.points, columns)
-        if self.distance:
-            t *= -2.0
-            t += self._there(rows.squares[:, None])
-            t += self._there(self.squares[columns])
-            if self.kernel.rough:
-                self._repair(t, rows, columns)
-        return t
-
-    def _repair(self, t: Any, rows: Left, columns: slice) -> None:
-        """Recompute the distances of near pairs from differences."""
-        norms = self._there(rows.squares[:, None]) + self._there(self.squares[columns])
-        i, j = self._host(t < NEAR * norms).nonzero()
-        step = max(1, DIFFERENCES // (_longest(rows.points) + _longest(self.centers)))
-        for start in range(0, len(i), step):
-            a, b = i[start : start + step], j[start : start + step]
-            gaps = rows.points[a] - self.centers[b + columns.start]
-            exact = rows.outside[a] + _squared_norms(gaps)
-            t[a, b] = self._there(exact)
-
-    def _products(self, points: Any, columns: slice) -> Any:
-        """Return inner products with some centres as a dense array in float64."""
-        right = self.right
-        if columns != slice(0, right.shape[1]):
-            right = right[:, columns]
-        if self.device is None:
-            dots = points @ right
-            return dots.toarray() if sparse.issparse(dots) else np.asarray(dots)
-        parts = [self._there(p) for p in (points.indptr, points.indices, points.data)]
-        return self._module.sparse_csr_tensor(*parts, size=points.shape) @ right
-
-    def _right(self) -> Any:
-        """Return the compact centres, one column each; dense where that is full."""
-        right = self.centers.T.tocsr()
-        if self.device is not None:
-            return self._there(right.toarray("C"))
-        full = right.nnz >= FULL * right.shape[0] * right.shape[1]
-        return right.toarray("C") if full else right
-
-    def _left(self, X: Any) -> Left:
         """Scale CSR rows, and keep the columns that the centres use, renumbered."""
         if not X.has_canonical_format:
             # Entries of the same place count as their sum.
             X = X.copy()
             X.sum_duplicates()
         n, width = X.shape[0], max(1, len(self.active))
-        scale = self.scale if self.scale.size == 1 else self.scale[X.indices]
-        data = X.data * scale
-        place = np.searchsorted(self.active, X.indices)
-        place[place == len(self.active)] = 0
-        kept = np.zeros(len(data), bool)
-        if len(self.active):
-            kept = self.active[place] == X.indices
-        ends = np.concatenate(([0], np.cumsum(kept)))[X.indptr]
-        points = sparse.csr_matrix((data[kept], place[kept], ends), shape=(n, width))
-        row = np.repeat(np.arange(n), np.diff(X.indptr))
-        np.square(data, out=data)
-        squares = np.bincount(row, data, n)
-        data[kept] = 0.0
-        return Left(points, squares, np.bincount(row, data, n))
+        ends, squares, outside = np.zeros(n + 1, np.int64), np.empty(n), np.empty(n)
+        places, values = np.empty(X.nnz, np.int32), np.empty(X.nnz)
+        compress(
+            X.indptr, X.indices, X.data, self.scale, *self.places,
+            ends, places, values, squares, outside,
+        )  # fmt: skip
+        kept = values[: ends[-1]], places[: ends[-1]], ends
+        return Left(sparse.csr_matrix(kept, shape=(n, width)), squares, outside)
+
+    def fill(self, rows: Left, columns: slice, out: Any, spare: list[Any]) -> None:
+        """Overwrite ``out`` with the kernel between the rows and some columns."""
+        points, right, fold = rows.points, self.right, float(self.kernel.fold)
+        terms = [fold * rows.squares, fold * self.squares]
+        factor = -2.0 * fold
+        if not self.distance:
+            terms, factor = [0.0 * t for t in terms], fold
+        statistics(
+            points.indptr, points.indices, points.data, self.full, self.full_rows,
+            right.indptr, right.indices, right.data, columns.start, factor, *terms, out,
+        )  # fmt: skip
+        if self.distance and self.kernel.rough:
+            self._repair(out, rows, columns)
+        self.kernel.profile_in_place(out, self.functions)
+
+    def _repair(self, t: np.ndarray, rows: Left, columns: slice) -> None:
+        """Recompute the distances of near pairs from differences."""
+        fold, squares = float(self.kernel.fold), self.squares[columns]
+        step = max(1, REPAIRED // t.shape[1])
+        for start in range(0, len(t), step):
+            norms = rows.squares[start : start + step, None] + squares
+            i, j = np.nonzero(t[start : start + step] < (fold * NEAR) * norms)
+            i += start
+            t[i, j] = fold * self._differences(rows, i, j + columns.start)
+
+    def _differences(self, rows: Left, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+        """Return the squared distances of pairs, summed from their differences."""
+        found = np.empty(len(i))
+        step = max(1, REPAIRED // (_longest(rows.points) + _longest(self.centers)))
+        for start in range(0, len(i), step):
+            some = slice(start, start + step)
+            gaps = rows.points[i[some]] - self.centers[j[some]]
+            found[some] = rows.outside[i[some]] + _squared_norms(gaps)
+        return found
+
+
+class DeviceSparseTile(SparseTile):
+    """The same on a torch device, where the product is torch's."""
+
+    spares = 1  # a product comes as an array of its own, in float64
+
+    def __init__(self, kernel: Kernel, Z: Any, functions: Any, device: Any) -> None:
+        self.device = device
+        super().__init__(kernel, Z, functions)
+
+    def _prepare(self) -> None:
+        self.right = self._there(self.centers.T.toarray("C"))
 
     @property
-    def _module(self) -> Any:
-        if self.device is None:
-            return np
-        import torch
+    def width(self) -> int:
+        """Numbers that a prepared centre holds."""
+        return self.right.shape[0]
 
-        return torch
+    def fill(self, rows: Left, columns: slice, out: Any, spare: list[Any]) -> None:
+        """Overwrite ``out`` with the kernel between the rows and some columns."""
+        points, torch = rows.points, self.functions
+        parts = [self._there(p) for p in (points.indptr, points.indices, points.data)]
+        left = torch.sparse_csr_tensor(*parts, size=points.shape)
+        t = left @ self.right[:, columns]
+        if self.distance:
+            norms = self._there(rows.squares[:, None])
+            norms = norms + self._there(self.squares[columns])
+            t = norms - 2.0 * t
+            if self.kernel.rough:
+                i, j = (t < NEAR * norms).nonzero(as_tuple=True)
+                pairs = i.cpu().numpy(), j.cpu().numpy() + columns.start
+                t[i, j] = self._there(self._differences(rows, *pairs))
+        out[...] = t
+        if self.kernel.fold != 1.0:
+            out *= self.kernel.fold
+        self.kernel.profile_in_place(out, torch)
 
     def _there(self, values: np.ndarray) -> Any:
         """Return numbers where the tiles are."""
-        if self.device is None:
-            return values
-        return self._module.from_numpy(np.ascontiguousarray(values)).to(self.device)
-
-    def _host(self, values: Any) -> np.ndarray:
-        return values if self.device is None else values.cpu().numpy()
+        return self.functions.from_numpy(np.ascontiguousarray(values)).to(self.device)
 
 
 def _longest(X: Any) -> int:

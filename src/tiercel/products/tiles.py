@@ -30,7 +30,7 @@ from tiercel.kernels import (
     Sum,
 )
 from tiercel.products.precision import FAR, NEAR
-from tiercel.products.sparse import SparseTile
+from tiercel.products.sparse import DeviceSparseTile, SparseTile
 
 #: Up to this many columns differences are cheaper than repairing an expansion.
 FEW_COLUMNS = 3
@@ -284,7 +284,9 @@ def make_tile(
         base = make_tile(kernel.base, Z, dtype, xp, device, functions)
         return ScaledTile(kernel.factor, base)
     if sparse.issparse(Z):
-        return SparseTile(kernel, Z, dtype, device)
+        if xp is np:
+            return SparseTile(kernel, Z, functions)
+        return DeviceSparseTile(kernel, Z, functions, device)
     if isinstance(kernel, DistanceKernel):
         return DistanceTile(kernel, Z, dtype, xp, functions)
     if isinstance(kernel, DotKernel):
