@@ -1,6 +1,6 @@
 """Which kernel, and with what block sizes: one table, tried from the top.
 
-A configuration that the device refuses (registers, shared memory) gives way to the next.
+Where a device refuses a configuration (registers, shared memory), the next is tried.
 """
 
 from __future__ import annotations
@@ -45,12 +45,6 @@ class Config:
         )
 
 
-def _hopper(
-    rows: int, warps: int, stages: int, mixed: bool = False, cap: int | None = None
-) -> Config:
-    return Config("hopper", rows, 64, warps, stages, mixed, cap)
-
-
 def candidates(
     depth: int, d: int, outputs: int, groups: int, hopper: bool, small: bool
 ) -> list[Config]:
@@ -73,41 +67,35 @@ def candidates(
 
     Examples
     --------
-    >>> candidates(64, 40, 1, 1, hopper=False, small=False)[0].variant
-    'resident'
+    >>> print(candidates(64, 40, 1, 1, hopper=False, small=False)[0])
+    resident 128x64 w4 s3
+    >>> print(candidates(64, 40, 1, 1, hopper=True, small=False)[0])
+    hopper 128x64 w8 s3 r128
     """
     if depth not in (16, 32, 64, 128):
-        return [
-            Config("looped", 128, 128, 8, 3),
-            Config("looped", 64, 64, 4, 3),
-            Config("looped", 64, 64, 4, 2),
-        ]
+        return _looped(outputs, groups)
     found = []
     if small and outputs == 1 and d <= 4:
         found.append(Config("small", 128, 32, 4, 2))
     if hopper and groups == 1:
-        found += _hopper_table(depth, outputs)
-    found += _resident_table(depth, outputs, groups)
-    return found
+        found += _hopper(depth, outputs)
+    return found + _resident(depth, outputs, groups)
 
 
-def _hopper_table(depth: int, outputs: int) -> list[Config]:
-    if outputs == 1:
-        return {
-            16: [_hopper(64, 4, 4, True), _hopper(64, 4, 4)],
-            32: [_hopper(128, 8, 4), _hopper(64, 4, 3)],
-            64: [_hopper(128, 8, 3), _hopper(64, 4, 2)],
-            128: [_hopper(128, 8, 3), _hopper(128, 8, 2)],
-        }[depth]
-    return {
-        16: [_hopper(64, 4, 4)],
-        32: [_hopper(128, 8, 3), _hopper(64, 4, 3)],
-        64: [_hopper(128, 8, 3), _hopper(128, 8, 2)],
-        128: [_hopper(128, 8, 2)],
-    }[depth]
+def _hopper(depth: int, outputs: int) -> list[Config]:
+    # Where 128 registers do, two programs share a multiprocessor and its memory.
+    shared = depth <= (64 if outputs == 1 else 32) and outputs <= 32
+    turn = 512 * (depth + (outputs if outputs > 1 else 0))  # bytes of two tiles
+    stages = min(4, (112 if shared else 224) * 1024 // turn)
+    mixed = depth == 16 and outputs == 1
+    cap = 128 if shared else None
+    return [
+        Config("hopper", 128, 64, 8, stages, mixed, cap),
+        Config("hopper", 64, 64, 4, 2, mixed, cap),
+    ]
 
 
-def _resident_table(depth: int, outputs: int, groups: int) -> list[Config]:
+def _resident(depth: int, outputs: int, groups: int) -> list[Config]:
     def block(rows: int, columns: int, warps: int, stages: int) -> Config:
         return Config("resident", rows, columns, warps, stages)
 
@@ -116,3 +104,13 @@ def _resident_table(depth: int, outputs: int, groups: int) -> list[Config]:
     if outputs == 1 and depth <= 64:
         return [block(128, 64, 4, 3), block(64, 64, 4, 2), block(64, 64, 4, 1)]
     return [block(128, 64, 8, 2), block(64, 64, 4, 2), block(64, 64, 4, 1)]
+
+
+def _looped(outputs: int, groups: int) -> list[Config]:
+    # Two groups, or 64 outputs, leave registers for a smaller block of entries only.
+    columns = 128 if groups == 1 and outputs <= 32 else 64
+    return [
+        Config("looped", 128, columns, 8, 3),
+        Config("looped", 64, 64, 4, 3),
+        Config("looped", 64, 64, 4, 2),
+    ]

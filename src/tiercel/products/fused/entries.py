@@ -20,7 +20,7 @@ PARAMETERS = 8
 _HEADER = "def entry(u0, a0, b0, u1, a1, b1, p0, p1, p2, p3, p4, p5, p6, p7):\n"
 _DISTANCE = "    t{g} = tl.maximum((a{g} + b{g}) - 2.0 * u{g}, 0.0)\n"
 # Where points coincide, rounding leaves a distance of some 8 machine epsilons of their
-# norms; a kernel with a kink at zero would take its square root and lose half its digits.
+# norms; a kernel with a kink at zero would lose half its digits in the square root.
 _SNAP = "    t{g} = tl.where(t{g} < 9.6e-7 * (a{g} + b{g}), 0.0, t{g})\n"
 
 
@@ -39,10 +39,11 @@ class EntrySpec:
     rough : tuple of bool
         Per group: whether distances within rounding of zero are set to zero.
     exponential : bool
-        True for ``2 ** (u0 + a0 + b0)``: then ``a0`` and ``b0`` stand for minus half the
-        squared norms, and may be taken out of the sum.
+        True for ``2 ** (u0 + a0 + b0)``: then ``a0`` and ``b0`` stand for minus half
+        the squared norms, and may be taken out of the sum.
     bound : float
-        Power of two that no entry exceeds in magnitude (matters with many outputs).
+        Power of two that no entry exceeds in magnitude. With many outputs entries are
+        split in halves too: below 2**-38 of the bound they count as zero.
 
     Examples
     --------

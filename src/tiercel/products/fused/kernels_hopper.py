@@ -3,12 +3,13 @@
 Every warpgroup holds its rows' halves in registers and two accumulators of 64 columns.
 While the tensor cores fill one of them, the other goes through the elementwise function
 and is summed up; then they change places. Tiles of columns come two at a time through
-a ring in shared memory, each with one bulk copy.
+a ring in shared memory, each pair with one bulk copy (two where a tile is 128 deep).
 
-The compiler is free to move arithmetic across the start of an asynchronous product,
-and would do all exponentials before it: the overlap would be lost. A wait on a barrier
-that has already been passed ends a basic block, and code does not move across that;
-such a wait stands on either side of every epilogue (``fence``).
+The overlap has to be defended against the compiler, which is free to move arithmetic
+across the start and the end of an asynchronous product. Before it: a wait on a barrier
+that has already been passed ends a basic block, and code does not move up across that.
+After it: ``_settled`` makes a side effect depend on the sums, so that they cannot be
+put off until the accumulator is wanted for the next product.
 """
 
 from __future__ import annotations
@@ -52,20 +53,75 @@ _MIXED_EXP2 = gl.constexpr(
     }"""
 )
 
+# A statement with a side effect (that never happens: no sum has all bits set), which
+# neither compiler moves, and which needs the four sums.
+_SETTLED = gl.constexpr(
+    """{
+    .reg .pred never;
+    .reg .b32 s, t;
+    and.b32 s, $4, $5;
+    and.b32 t, $6, $7;
+    and.b32 s, s, t;
+    setp.eq.s32 never, s, -1;
+    @never nanosleep.u32 20;
+    mov.b32 $0, $4;
+    mov.b32 $1, $5;
+    mov.b32 $2, $6;
+    mov.b32 $3, $7;
+    }"""
+)
+
 
 @gluon.jit
-def _exp2(x, MIXED: gl.constexpr):
-    if MIXED:
-        return gl.inline_asm_elementwise(
-            _MIXED_EXP2,
-            "=f,=f,=f,=f,f,f,f,f",
-            [x],
-            dtype=gl.float32,
-            is_pure=True,
-            pack=4,
+def _ring(desc, D: gl.constexpr, S: gl.constexpr):
+    # Shared memory for S turns: as tiles (high, low, high, low), as boxes to copy to,
+    # and the barriers that say when a turn has come.
+    BOX: gl.constexpr = desc.block_type.shape[0]
+    K: gl.constexpr = desc.block_type.shape[1]
+    tiles = gl.allocate_shared_memory(gl.float16, [S * 4, 64, D], desc.layout)
+    boxes = tiles._reinterpret(
+        gl.float16, [S * 256 * D // (BOX * K), BOX, K], desc.layout
+    )
+    bars = gl.allocate_shared_memory(gl.int64, [S, 1], mbarrier.MBarrierLayout())
+    for q in gl.static_range(S):
+        mbarrier.init(bars.index(q), count=1)
+    fence_async_shared()
+    return tiles, boxes, bars
+
+
+@gluon.jit
+def _refill(
+    desc, bars, boxes, first, turn, turns, S: gl.constexpr, MORE: gl.constexpr = 0
+):
+    # Turn t brings two tiles into slot t % S; MORE bytes come by somebody else's copy.
+    BOX: gl.constexpr = desc.block_type.shape[0]
+    NB: gl.constexpr = boxes.shape[0] // S
+    slot = turn % S
+    bar = bars.index(slot)
+    wanted = turn < turns
+    mbarrier.expect(bar, NB * desc.block_type.nbytes + MORE, pred=wanted)
+    for q in gl.static_range(NB):
+        tma.async_copy_global_to_shared(
+            desc,
+            [((first + turn) * NB + q) * BOX, 0],
+            bar,
+            boxes.index(slot * NB + q),
+            pred=wanted,
         )
-    else:
-        return gl.exp2(x)
+
+
+@gluon.jit
+def _rows(
+    X, A, row0, K: gl.constexpr, D: gl.constexpr, BM: gl.constexpr, L: gl.constexpr
+):
+    # The halves of a program's rows as left operands, and their norms.
+    AL: gl.constexpr = gl.DotOperandLayout(0, L, 2)
+    rows = gl.arange(0, BM, layout=gl.SliceLayout(1, AL))[:, None]
+    ks = gl.arange(0, D, layout=gl.SliceLayout(0, AL))[None, :]
+    X += (row0 // 64).to(gl.int64) * (128 * D)
+    at = (rows // 64) * (128 * D) + (rows % 64) * K + (ks // K) * (64 * K) + ks % K
+    a = gl.load(A + row0 + gl.arange(0, BM, layout=gl.SliceLayout(1, L)))
+    return gl.load(X + at), gl.load(X + at + 64 * D), a[:, None]
 
 
 @gluon.jit
@@ -83,38 +139,28 @@ def _dot(high, low, tiles, first, acc, EXACT: gl.constexpr):
 
 
 @gluon.jit
-def _refill(desc, bars, boxes, first, turn, turns, S: gl.constexpr, NB: gl.constexpr):
-    # Turn t brings two tiles, as NB boxes, into slot t % S.
-    slot = turn % S
-    bar = bars.index(slot)
-    wanted = turn < turns
-    rows: gl.constexpr = desc.block_type.shape[0]
-    mbarrier.expect(bar, NB * desc.block_type.nbytes, pred=wanted)
-    for q in gl.static_range(NB):
-        tma.async_copy_global_to_shared(
-            desc,
-            [((first + turn) * NB + q) * rows, 0],
-            bar,
-            boxes.index(slot * NB + q),
-            pred=wanted,
+def _exp2(x, MIXED: gl.constexpr):
+    if MIXED:
+        return gl.inline_asm_elementwise(
+            _MIXED_EXP2,
+            "=f,=f,=f,=f,f,f,f,f",
+            [x],
+            dtype=gl.float32,
+            is_pure=True,
+            pack=4,
         )
+    else:
+        return gl.exp2(x)
 
 
 @gluon.jit
 def _values(
     acc,
-    scale,
+    tile,
     a,
     B,
-    tile,
-    p0,
-    p1,
-    p2,
-    p3,
-    p4,
-    p5,
-    p6,
-    p7,
+    scale,
+    p,
     ENTRY: gl.constexpr,
     FOLD: gl.constexpr,
     MIXED: gl.constexpr,
@@ -123,18 +169,25 @@ def _values(
     if FOLD:
         return _exp2(acc, MIXED)
     else:
-        b = gl.load(B + gl.arange(0, 64, layout=gl.SliceLayout(0, L)) + tile * 64)[
-            None, :
-        ]
+        columns = tile * 64 + gl.arange(0, 64, layout=gl.SliceLayout(0, L))
+        b = gl.load(B + columns)[None, :]
         u = acc * scale
-        return ENTRY(u, a, b, u, a, b, p0, p1, p2, p3, p4, p5, p6, p7)
+        return ENTRY(u, a, b, u, a, b, p[0], p[1], p[2], p[3], p[4], p[5], p[6], p[7])
 
 
 @gluon.jit
 def _row_sums(p, V, tile, total, BM: gl.constexpr, L: gl.constexpr):
     # Only within each thread (columns 8 apart): lanes are added up once, at the end.
-    v = gl.load(V + gl.arange(0, 64, layout=gl.SliceLayout(0, L)) + tile * 64)
-    return total + gl.sum(gl.reshape(p * v[None, :], [BM, 8, 8]), 1)
+    v = gl.load(V + tile * 64 + gl.arange(0, 64, layout=gl.SliceLayout(0, L)))
+    total += gl.sum(gl.reshape(p * v[None, :], [BM, 8, 8]), 1)
+    return gl.inline_asm_elementwise(
+        _SETTLED,
+        "=r,=r,=r,=r,r,r,r,r",
+        [total],
+        dtype=gl.float32,
+        is_pure=False,
+        pack=4,
+    )
 
 
 @gluon.jit(do_not_specialize=_SIZES)
@@ -166,35 +219,19 @@ def one_output(
     S: gl.constexpr,
     W: gl.constexpr,
 ):
-    """Write ``out[split, i] = sum_j entry(x_i, c_j) V[j]`` for the columns of a split."""
+    """Write ``out[split, i] = sum_j entry(x_i, c_j) V[j]`` for a split's columns."""
     L: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [W, 1], [16, 64, 16])
-    AL: gl.constexpr = gl.DotOperandLayout(0, L, 2)
-    K: gl.constexpr = desc.block_type.shape[1]
-    NB: gl.constexpr = 4 * 64 * D // (K * desc.block_type.shape[0])
     row0 = gl.program_id(0) * BM
     first = gl.program_id(1) * turns_per_split
     turns = gl.minimum(turns_in_all - first, turns_per_split)
     V += first * 128
     B += first * 128
+    p = (p0, p1, p2, p3, p4, p5, p6, p7)
 
-    tiles = gl.allocate_shared_memory(gl.float16, [S * 4, 64, D], desc.layout)
-    boxes = tiles._reinterpret(
-        gl.float16, [S * NB] + desc.block_type.shape, desc.layout
-    )
-    bars = gl.allocate_shared_memory(gl.int64, [S, 1], mbarrier.MBarrierLayout())
+    tiles, boxes, bars = _ring(desc, D, S)
     for q in gl.static_range(S):
-        mbarrier.init(bars.index(q), count=1)
-    fence_async_shared()
-    for q in gl.static_range(S):
-        _refill(desc, bars, boxes, first, q, turns, S, NB)
-
-    rows = gl.arange(0, BM, layout=gl.SliceLayout(1, AL))[:, None]
-    ks = gl.arange(0, D, layout=gl.SliceLayout(0, AL))[None, :]
-    X += (row0 // 64).to(gl.int64) * (128 * D)
-    at = (rows // 64) * (128 * D) + (rows % 64) * K + (ks // K) * (64 * K) + ks % K
-    high = gl.load(X + at)
-    low = gl.load(X + at + 64 * D)
-    a = gl.load(A + row0 + gl.arange(0, BM, layout=gl.SliceLayout(1, L)))[:, None]
+        _refill(desc, bars, boxes, first, q, turns, S)
+    high, low, a = _rows(X, A, row0, desc.block_type.shape[1], D, BM, L)
 
     acc0 = gl.zeros([BM, 64], gl.float32, layout=L)
     acc1 = acc0
@@ -204,61 +241,22 @@ def one_output(
     acc0 = warpgroup_mma_wait(0, [busy])
     for t in range(turns):
         now = t % S
-        here = bars.index(now)
-        phase = (t // S) & 1
         busy = _dot(high, low, tiles, now * 4 + 2, acc1, EXACT)
-        mbarrier.wait(here, phase)  # passed before: a fence for the compiler
-        p = _values(
-            acc0,
-            scale,
-            a,
-            B,
-            2 * t,
-            p0,
-            p1,
-            p2,
-            p3,
-            p4,
-            p5,
-            p6,
-            p7,
-            ENTRY,
-            FOLD,
-            MIXED,
-            L,
-        )
-        total = _row_sums(p, V, 2 * t, total, BM, L)
-        mbarrier.wait(here, phase)
+        mbarrier.wait(bars.index(now), (t // S) & 1)  # passed before: for the compiler
+        k = _values(acc0, 2 * t, a, B, scale, p, ENTRY, FOLD, MIXED, L)
+        total = _row_sums(k, V, 2 * t, total, BM, L)
         acc1 = warpgroup_mma_wait(0, [busy])
+
         later = (t + 1) % S
         there = bars.index(later)
         phase = ((t + 1) // S) & 1
         more = t + 1 < turns
         mbarrier.wait(there, phase, pred=more)
         busy = _dot(high, low, tiles, later * 4, acc0, EXACT)
-        _refill(desc, bars, boxes, first, t + S, turns, S, NB)
+        _refill(desc, bars, boxes, first, t + S, turns, S)
         mbarrier.wait(there, phase, pred=more)
-        p = _values(
-            acc1,
-            scale,
-            a,
-            B,
-            2 * t + 1,
-            p0,
-            p1,
-            p2,
-            p3,
-            p4,
-            p5,
-            p6,
-            p7,
-            ENTRY,
-            FOLD,
-            MIXED,
-            L,
-        )
-        total = _row_sums(p, V, 2 * t + 1, total, BM, L)
-        mbarrier.wait(there, phase, pred=more)
+        k = _values(acc1, 2 * t + 1, a, B, scale, p, ENTRY, FOLD, MIXED, L)
+        total = _row_sums(k, V, 2 * t + 1, total, BM, L)
         acc0 = warpgroup_mma_wait(0, [busy])
 
     result = gl.sum(total, 1)
@@ -272,62 +270,37 @@ def one_output(
 
 
 @gluon.jit
-def _halves(p, L: gl.constexpr):
+def _halves(p, lift, LIFT: gl.constexpr, L: gl.constexpr):
     # The entries as two half-precision operands of the second product.
+    if LIFT:
+        p = p * lift
     high = p.to(gl.float16)
     low = (p - high.to(gl.float32)).to(gl.float16)
     return gl.convert_layout(high, L), gl.convert_layout(low, L)
 
 
 @gluon.jit
-def _weighted(high, low, weights, tile, acc, T: gl.constexpr):
+def _weighted(halves, weights, tile, acc):
     # A fresh accumulator per tile: long sums inside the tensor cores lose digits.
-    if T <= 16:  # high and low parts of the weights side by side, in one product
-        v = weights.index(tile).permute((1, 0))
-        acc = warpgroup_mma(low, v, acc, use_acc=False, is_async=True)
-        acc = warpgroup_mma(high, v, acc, is_async=True)
-    else:
-        v_high = weights.index(2 * tile).permute((1, 0))
-        v_low = weights.index(2 * tile + 1).permute((1, 0))
-        acc = warpgroup_mma(high, v_low, acc, use_acc=False, is_async=True)
-        acc = warpgroup_mma(low, v_high, acc, is_async=True)
-        acc = warpgroup_mma(high, v_high, acc, is_async=True)
-    return acc
+    high, low = halves
+    v_high = weights.index(2 * tile).permute((1, 0))
+    v_low = weights.index(2 * tile + 1).permute((1, 0))
+    acc = warpgroup_mma(high, v_low, acc, use_acc=False, is_async=True)
+    acc = warpgroup_mma(low, v_high, acc, is_async=True)
+    return warpgroup_mma(high, v_high, acc, is_async=True)
 
 
 @gluon.jit
 def _refill_both(
-    desc,
-    v_desc,
-    bars,
-    boxes,
-    v_boxes,
-    first,
-    turn,
-    turns,
-    S: gl.constexpr,
-    NB: gl.constexpr,
+    desc, v_desc, bars, boxes, v_boxes, first, turn, turns, S: gl.constexpr
 ):
-    slot = turn % S
-    bar = bars.index(slot)
-    wanted = turn < turns
-    rows: gl.constexpr = desc.block_type.shape[0]
-    nbytes: gl.constexpr = NB * desc.block_type.nbytes + v_desc.block_type.nbytes
-    mbarrier.expect(bar, nbytes, pred=wanted)
-    for q in gl.static_range(NB):
-        tma.async_copy_global_to_shared(
-            desc,
-            [((first + turn) * NB + q) * rows, 0],
-            bar,
-            boxes.index(slot * NB + q),
-            pred=wanted,
-        )
+    _refill(desc, bars, boxes, first, turn, turns, S, v_desc.block_type.nbytes)
     tma.async_copy_global_to_shared(
         v_desc,
         [(first + turn) * v_desc.block_type.shape[0], 0],
-        bar,
-        v_boxes.index(slot),
-        pred=wanted,
+        bars.index(turn % S),
+        v_boxes.index(turn % S),
+        pred=turn < turns,
     )
 
 
@@ -368,44 +341,24 @@ def many_outputs(
     Entries are multiplied by ``lift`` (a power of two) before they are split in halves.
     """
     L: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [W, 1], [16, 64, 16])
-    AL: gl.constexpr = gl.DotOperandLayout(0, L, 2)
-    WIDE: gl.constexpr = 2 * T if T <= 16 else T
-    OL: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [W, 1], [16, WIDE, 16])
+    OL: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [W, 1], [16, T, 16])
     PL: gl.constexpr = gl.DotOperandLayout(0, OL, 2)
-    K: gl.constexpr = desc.block_type.shape[1]
-    NB: gl.constexpr = 4 * 64 * D // (K * desc.block_type.shape[0])
     row0 = gl.program_id(0) * BM
     first = gl.program_id(1) * turns_per_split
     turns = gl.minimum(turns_in_all - first, turns_per_split)
     B += first * 128
+    p = (p0, p1, p2, p3, p4, p5, p6, p7)
 
-    tiles = gl.allocate_shared_memory(gl.float16, [S * 4, 64, D], desc.layout)
-    boxes = tiles._reinterpret(
-        gl.float16, [S * NB] + desc.block_type.shape, desc.layout
-    )
-    NV: gl.constexpr = S * 4 * T // WIDE
-    weights = gl.allocate_shared_memory(gl.float16, [NV, WIDE, 64], v_desc.layout)
-    v_boxes = weights._reinterpret(
-        gl.float16, [S] + v_desc.block_type.shape, v_desc.layout
-    )
-    bars = gl.allocate_shared_memory(gl.int64, [S, 1], mbarrier.MBarrierLayout())
+    tiles, boxes, bars = _ring(desc, D, S)
+    weights = gl.allocate_shared_memory(gl.float16, [S * 4, T, 64], v_desc.layout)
+    v_boxes = weights._reinterpret(gl.float16, [S, 4 * T, 64], v_desc.layout)
     for q in gl.static_range(S):
-        mbarrier.init(bars.index(q), count=1)
-    fence_async_shared()
-    for q in gl.static_range(S):
-        _refill_both(desc, v_desc, bars, boxes, v_boxes, first, q, turns, S, NB)
-
-    rows = gl.arange(0, BM, layout=gl.SliceLayout(1, AL))[:, None]
-    ks = gl.arange(0, D, layout=gl.SliceLayout(0, AL))[None, :]
-    X += (row0 // 64).to(gl.int64) * (128 * D)
-    at = (rows // 64) * (128 * D) + (rows % 64) * K + (ks // K) * (64 * K) + ks % K
-    high = gl.load(X + at)
-    low = gl.load(X + at + 64 * D)
-    a = gl.load(A + row0 + gl.arange(0, BM, layout=gl.SliceLayout(1, L)))[:, None]
+        _refill_both(desc, v_desc, bars, boxes, v_boxes, first, q, turns, S)
+    high, low, a = _rows(X, A, row0, desc.block_type.shape[1], D, BM, L)
 
     acc0 = gl.zeros([BM, 64], gl.float32, layout=L)
     acc1 = acc0
-    part = gl.zeros([BM, WIDE], gl.float32, layout=OL)
+    part = gl.zeros([BM, T], gl.float32, layout=OL)
     total = part
     mbarrier.wait(bars.index(0), 0)
     busy = _dot(high, low, tiles, 0, acc0, EXACT)
@@ -415,71 +368,24 @@ def many_outputs(
         here = bars.index(now)
         phase = (t // S) & 1
         busy = _dot(high, low, tiles, now * 4 + 2, acc1, EXACT)
-        mbarrier.wait(here, phase)  # passed before: a fence for the compiler
-        p = _values(
-            acc0,
-            scale,
-            a,
-            B,
-            2 * t,
-            p0,
-            p1,
-            p2,
-            p3,
-            p4,
-            p5,
-            p6,
-            p7,
-            ENTRY,
-            FOLD,
-            MIXED,
-            L,
-        )
-        if LIFT:
-            p = p * lift
-        p_high, p_low = _halves(p, PL)
-        mbarrier.wait(here, phase)
-        busy_part = _weighted(p_high, p_low, weights, now * 2, part, T)
+        mbarrier.wait(here, phase)  # passed before: for the compiler
+        k = _values(acc0, 2 * t, a, B, scale, p, ENTRY, FOLD, MIXED, L)
+        halves = _halves(k, lift, LIFT, PL)
+        busy_part = _weighted(halves, weights, now * 2, part)
         acc1, part = warpgroup_mma_wait(0, [busy, busy_part])
         total += part
+
         later = (t + 1) % S
-        there = bars.index(later)
-        later_phase = ((t + 1) // S) & 1
-        more = t + 1 < turns
-        mbarrier.wait(there, later_phase, pred=more)
+        mbarrier.wait(bars.index(later), ((t + 1) // S) & 1, pred=t + 1 < turns)
         busy = _dot(high, low, tiles, later * 4, acc0, EXACT)
-        mbarrier.wait(here, phase)
-        p = _values(
-            acc1,
-            scale,
-            a,
-            B,
-            2 * t + 1,
-            p0,
-            p1,
-            p2,
-            p3,
-            p4,
-            p5,
-            p6,
-            p7,
-            ENTRY,
-            FOLD,
-            MIXED,
-            L,
-        )
-        if LIFT:
-            p = p * lift
-        p_high, p_low = _halves(p, PL)
-        mbarrier.wait(here, phase)
-        busy_part = _weighted(p_high, p_low, weights, now * 2 + 1, part, T)
+        mbarrier.wait(here, phase)  # the same
+        k = _values(acc1, 2 * t + 1, a, B, scale, p, ENTRY, FOLD, MIXED, L)
+        halves = _halves(k, lift, LIFT, PL)
+        busy_part = _weighted(halves, weights, now * 2 + 1, part)
         acc0, part = warpgroup_mma_wait(0, [busy, busy_part])
         total += part
-        _refill_both(desc, v_desc, bars, boxes, v_boxes, first, t + S, turns, S, NB)
+        _refill_both(desc, v_desc, bars, boxes, v_boxes, first, t + S, turns, S)
 
-    if T <= 16:
-        total = gl.reshape(total, [BM, 2, T])
-        total = gl.sum(total, 1)
     SL: gl.constexpr = gl.BlockedLayout([1, 4], [32 * 4 // T, T // 4], [W, 1], [1, 0])
     total = gl.convert_layout(total, SL)
     at_rows = row0 + gl.arange(0, BM, layout=gl.SliceLayout(1, SL))

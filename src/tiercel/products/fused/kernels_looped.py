@@ -69,9 +69,10 @@ def looped(
     BM: tl.constexpr,
     BN: tl.constexpr,
 ):
-    """Write ``out[split, i, :] = sum_j entry(x_i, c_j) V[j, :]``; D0, D1 multiples of 64.
+    """Write ``out[split, i, :] = sum_j entry(x_i, c_j) V[j, :]``.
 
-    Same arguments as ``kernels_resident.resident``, with the depths at run time.
+    Same arguments as ``kernels_resident.resident``, with the depths D0 and D1
+    (multiples of 64) at run time.
     """
     row0 = tl.program_id(0) * BM
     first = tl.program_id(1) * tiles_per_split

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from contextlib import nullcontext
 from functools import cache
 from typing import Any
 
@@ -61,9 +63,11 @@ def apply(
         )
     padded = 1 if outputs == 1 else max(16, 1 << (outputs - 1).bit_length())
     tried = [config] if config else _table(entry, rows, padded)
+    on_cuda = weights.device.type == "cuda"
     for position, choice in enumerate(tried):
         try:
-            return _launch(entry, rows, columns, weights, padded, precision, choice)
+            with torch.cuda.device(weights.device) if on_cuda else nullcontext():
+                return _launch(entry, rows, columns, weights, padded, precision, choice)
         except Exception as error:
             refused = type(error).__name__ in ("OutOfResources", "PTXASError")
             if not refused or position == len(tried) - 1:
@@ -141,11 +145,11 @@ def power_of_two_scale(values: Any, exponent: int) -> Any:
 
     largest = values.abs().amax(0)
     power = torch.frexp(torch.where(largest > 0, largest, 1.0)).exponent
-    return torch.ldexp(torch.ones_like(largest), exponent - power)
+    return torch.ldexp(torch.ones_like(largest), (exponent - power).clamp(-126, 100))
 
 
 def weight_tiles(weights: Any, m_padded: int, outputs: int) -> Any:
-    """Return weights in halves, (m_padded / 64, 2, outputs, 64): high parts, then low."""
+    """Return weights in halves, (m_padded / 64, 2, outputs, 64): high, then low."""
     import torch
 
     full = torch.zeros((m_padded, outputs), dtype=torch.float32, device=weights.device)
@@ -159,17 +163,25 @@ def weight_tiles(weights: Any, m_padded: int, outputs: int) -> Any:
 def split_count(programs: int, tiles: int, device: Any) -> int:
     """Return into how many parts to cut the columns.
 
-    Enough programs to fill the device several times over, and no sum so long that
-    float32 loses digits.
+    Enough programs to fill the device several times over, so many that its
+    multiprocessors all end at about the same time, and no sum so long that float32
+    loses digits.
     """
     import torch
 
-    slots = 1
-    if device.type == "cuda":
-        slots = 16 * torch.cuda.get_device_properties(device).multi_processor_count
-    wanted = max(-(-slots // programs) if programs < slots // 2 else 1, 1)
-    wanted = max(wanted, -(-tiles * TILE // _LONGEST_SUM))
-    return min(wanted, max(tiles // 8, 1), 65535)
+    longest = -(-tiles * TILE // _LONGEST_SUM)
+    most = min(max(tiles // 16, 1), 65535)
+    if device.type != "cuda":
+        return min(longest, most)
+    count = torch.cuda.get_device_properties(device).multi_processor_count
+    least = max(-(-16 * count // programs) if programs < 8 * count else 1, longest)
+
+    def idle(splits: int) -> float:
+        # At most four programs share a multiprocessor.
+        waves = programs * splits / (4 * count)
+        return math.ceil(waves) / waves
+
+    return min(min(range(least, 2 * least), key=idle), most)
 
 
 def _launch(
@@ -185,7 +197,6 @@ def _launch(
 
     x, c = rows[0], columns[0]
     device = weights.device
-    direct = config.variant == "small"
     fold = (
         entry.exponential
         and config.variant in ("hopper", "resident", "small")
@@ -197,9 +208,9 @@ def _launch(
     values = weights
     if fold:
         values = values * torch.exp2(b[: c.n])[:, None]
-    unit = power_of_two_scale(values, 0)
+    # Halves keep most digits just below 2**15: weights and entries are brought there.
+    unit = power_of_two_scale(values, 0 if outputs == 1 else _LIFT)
     values = values * unit
-    # Entries are at most entry.bound; halves keep most digits just below 2**15.
     lift = 1.0
     if outputs > 1 and not fold:
         lift = 2.0**_LIFT / entry.bound
@@ -213,10 +224,9 @@ def _launch(
     tiles = c.n_padded // TILE
     programs = x.n_padded // config.rows
     per_unit = max(2, config.columns // TILE)
-    units = tiles // per_unit
-    splits = split_count(programs, units, device)
-    per_split = -(-units // splits)
-    splits = -(-units // per_split)
+    per_split = -(-tiles // split_count(programs, tiles, device))
+    per_split = -(-per_split // per_unit) * per_unit
+    splits = -(-tiles // per_split)
     out = torch.empty((splits, x.n_padded, outputs), dtype=torch.float32, device=device)
     call = _CALLS[config.variant]
     call(
@@ -230,9 +240,8 @@ def _launch(
         outputs=outputs,
         lift=lift,
         fold=fold,
-        direct=direct,
         exact=precision == "auto",
-        per_split=per_split * per_unit,
+        per_split=per_split,
         grid=(programs, splits),
         config=config,
     )

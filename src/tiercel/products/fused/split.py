@@ -127,6 +127,8 @@ def prepare(points: Any, scale: float = 1.0, *, small: int = 8) -> Operand:
             f"{tuple(points.shape)}"
         )
     n, d = points.shape
+    if n == 0 or d == 0:
+        raise ValueError(f"points must not be empty, but their shape is {n} x {d}")
     depth, rows = padded_depth(d), -(-n // PAD) * PAD
     chunk = min(depth, 64)
     tiles = torch.zeros(
