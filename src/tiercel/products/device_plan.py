@@ -131,8 +131,8 @@ def _peak(p: Problem, method: Method, chunk: int, tile: int, n_devices: int) -> 
         work = rows * (4 * p.width + 16) + min(rows, PREPARED_ROWS) * p.d * 24
         work += workers * (results + 3 * tile * p.m * 8)
     else:
-        # Rows far from the centre are worked in float64 beside the tile.
-        layers = 1 + p.spares + (2 if p.itemsize == 4 else 0)
+        # Rows far from the centre are worked in float64 beside the tile, and cast.
+        layers = 1 + p.spares + (3 if p.itemsize == 4 else 0)
         prepared = (8 if p.itemsize == 4 else 5) * p.row_bytes
         work = workers * (tile * (p.m * layers * p.itemsize + prepared) + results)
     if p.operation == "gram":

@@ -36,6 +36,7 @@ from tiercel.products.torch_tiles import (
     KeptTiles,
     TorchTiles,
     as_tensor,
+    full_float32,
     mirror_upper,
 )
 
@@ -203,6 +204,7 @@ class DeviceEngine:
                 return work(worker, slice(start, start + X.shape[0]), P)
 
         with (
+            full_float32.held(),
             closing(self._chunks(plan)) as chunks,
             closing(ordered_map(one, enumerate(chunks), len(workers))) as results,
         ):
@@ -223,7 +225,7 @@ class DeviceEngine:
     ) -> None:
         """Do ``work(worker, rows, X[rows])`` on the first device, chunk by chunk."""
         worker = Worker(self.home, None, own_stream=False)
-        with closing(self._chunks(plan)) as chunks:
+        with full_float32.held(), closing(self._chunks(plan)) as chunks:
             for start, X in chunks:
                 rows = slice(start, start + X.shape[0])
                 work(worker, rows, worker.take(X))

@@ -65,7 +65,10 @@ def check_pair(kernel: Kernel, X: Any, Z: Any) -> tuple[Any, Any]:
     X = as_rows(X) if is_rows(X) else _arrays.check_points(X, "X")
     kernel.check(X.shape[1])
     if sparse.issparse(X) and not kernel.takes_sparse:
-        raise TypeError(f"{type(kernel).__name__} does not take sparse points")
+        raise TypeError(
+            f"{type(kernel).__name__} does not take sparse points; "
+            "use a kernel that does, or X.toarray()"
+        )
     if kernel.precomputed:
         return X, check_positions(Z, X.shape[1])
     if missing and is_rows(X):

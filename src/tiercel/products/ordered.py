@@ -11,7 +11,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from typing import TypeVar
 
@@ -26,38 +26,50 @@ def _controller() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-class _Limit:
-    """The limit on BLAS threads, which the whole process shares."""
+class Shared:
+    """A setting of the whole process that operations want while they last.
 
-    lock = threading.Lock()
-    holders = 0
-    undo: Callable[[], None]
+    Operations may overlap, from several threads of the caller: the first one in makes
+    the setting, and the last one out restores what was there before.
 
-
-@contextmanager
-def single_threaded_blas() -> Iterator[None]:
-    """Keep each BLAS call on the thread that makes it.
-
-    Operations may overlap, from several threads of the caller: the first one in sets
-    the limit, and the last one out restores what was there before.
-
-    Examples
-    --------
-    >>> with single_threaded_blas():
-    ...     pass
+    Parameters
+    ----------
+    make
+        Makes the setting, and returns the function that undoes it.
     """
-    with _Limit.lock:
-        if _Limit.holders == 0:
-            limits = _controller().limit(limits=1, user_api="blas")
-            _Limit.undo = limits.restore_original_limits
-        _Limit.holders += 1
-    try:
-        yield
-    finally:
-        with _Limit.lock:
-            _Limit.holders -= 1
-            if _Limit.holders == 0:
-                _Limit.undo()
+
+    def __init__(self, make: Callable[[], Callable[[], object]]) -> None:
+        self._make = make
+        self._undo: Callable[[], object] = make
+        self._lock, self._holders = threading.Lock(), 0
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Return a context in which the setting holds."""
+        with self._lock:
+            if self._holders == 0:
+                self._undo = self._make()
+            self._holders += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._holders -= 1
+                if self._holders == 0:
+                    self._undo()
+
+
+def _one_blas_thread() -> Callable[[], object]:
+    limits = _controller().limit(limits=1, user_api="blas")
+    return limits.restore_original_limits
+
+
+_blas = Shared(_one_blas_thread)
+
+
+def single_threaded_blas() -> AbstractContextManager[None]:
+    """Return a context in which each BLAS call stays on the thread that makes it."""
+    return _blas.held()
 
 
 def ordered_map(

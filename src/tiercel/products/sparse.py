@@ -15,6 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from tiercel.kernels import Kernel
+from tiercel.products.reach import check_reach
 from tiercel.products.sparse_loops import compress, places_of, statistics
 
 #: Share of the centres from which on those that have a column store it as a full row:
@@ -23,6 +24,9 @@ FULL = 1 / 8
 
 #: Share of the squared norms below which a distance has lost half of its digits.
 NEAR = 2.0**-20
+
+#: Squared norm from which rounding shows in distances, even to a smooth kernel.
+LARGE = 2.0**20
 
 #: Numbers that the look for near pairs, and their differences, may take at a time.
 REPAIRED = 2**17
@@ -87,6 +91,8 @@ class SparseTile:
             ends, places, values, squares, outside,
         )  # fmt: skip
         kept = values[: ends[-1]], places[: ends[-1]], ends
+        if self.distance:
+            check_reach(squares)
         return Left(sparse.csr_matrix(kept, shape=(n, width)), squares, outside)
 
     def fill(self, rows: Left, columns: slice, out: Any, spare: list[Any]) -> None:
@@ -100,9 +106,13 @@ class SparseTile:
             points.indptr, points.indices, points.data, self.full, self.full_rows,
             right.indptr, right.indices, right.data, columns.start, factor, *terms, out,
         )  # fmt: skip
-        if self.distance and self.kernel.rough:
+        if self.distance and self._loses(rows):
             self._repair(out, rows, columns)
         self.kernel.profile_in_place(out, self.functions)
+
+    def _loses(self, rows: Left) -> bool:
+        """Tell whether cancellation leaves too little of near pairs' distances."""
+        return bool(self.kernel.rough or rows.squares.max() > LARGE)
 
     def _repair(self, t: np.ndarray, rows: Left, columns: slice) -> None:
         """Recompute the distances of near pairs from differences."""
@@ -110,7 +120,8 @@ class SparseTile:
         step = max(1, REPAIRED // t.shape[1])
         for start in range(0, len(t), step):
             norms = rows.squares[start : start + step, None] + squares
-            i, j = np.nonzero(t[start : start + step] < (fold * NEAR) * norms)
+            near = np.abs(t[start : start + step]) < (abs(fold) * NEAR) * norms
+            i, j = np.nonzero(near)
             i += start
             t[i, j] = fold * self._differences(rows, i, j + columns.start)
 
@@ -128,7 +139,7 @@ class SparseTile:
 class DeviceSparseTile(SparseTile):
     """The same on a torch device, where the product is torch's."""
 
-    spares = 1  # a product comes as an array of its own, in float64
+    spares = 2  # a product comes as an array of its own, in float64, as do the norms
 
     def __init__(self, kernel: Kernel, Z: Any, functions: Any, device: Any) -> None:
         self.device = device
@@ -151,8 +162,9 @@ class DeviceSparseTile(SparseTile):
         if self.distance:
             norms = self._there(rows.squares[:, None])
             norms = norms + self._there(self.squares[columns])
-            t = norms - 2.0 * t
-            if self.kernel.rough:
+            t *= -2.0
+            t += norms
+            if self._loses(rows):
                 i, j = (t < NEAR * norms).nonzero(as_tuple=True)
                 pairs = i.cpu().numpy(), j.cpu().numpy() + columns.start
                 t[i, j] = self._there(self._differences(rows, *pairs))

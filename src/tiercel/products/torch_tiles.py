@@ -8,14 +8,19 @@ where there is no GPU.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from copy import copy
 from typing import Any
 
 import numpy as np
 
 from tiercel import _arrays
+from tiercel.products.ordered import Shared
 from tiercel.products.tiles import cast, make_tile
+
+#: Terms that float32 may add up in one go. Where they are alike their rounding errors
+#: lean to one side, and grow with their number.
+SHORT = 512
 
 
 class TorchTiles:
@@ -55,14 +60,14 @@ class TorchTiles:
         V = cast(V, self.dtype)
         out = V.new_empty(X.shape[0], V.shape[1])
         for rows, K in self.tiles(X):
-            self.torch.matmul(K, V, out=out[rows])
+            out[rows] = times(K, V)
         return out
 
     def cross_product(self, X: Any, U: Any) -> Any:
         """Return k(X, Z)' U in float64."""
         total = self._zeros(U.shape[1])
         for rows, K in self.tiles(X):
-            total += K.T @ cast(U[rows], self.dtype)
+            add_transposed(total, K, cast(U[rows], self.dtype))
         return total
 
     def gram_product(self, X: Any, V: Any, weights: Any) -> Any:
@@ -70,10 +75,10 @@ class TorchTiles:
         V = cast(V, self.dtype)
         total = self._zeros(V.shape[1])
         for rows, K in self.tiles(X):
-            W = K @ V
+            W = times(K, V)
             if weights is not None:
                 W *= cast(weights[rows], self.dtype)[:, None]
-            total += K.T @ W
+            add_transposed(total, K, W)
         return total
 
     def matrix(self, X: Any, out: Any) -> Any:
@@ -135,11 +140,13 @@ class KeptTiles:
 
     def product(self, K: Any, V: Any) -> Any:
         """Return K V."""
-        return K @ cast(V, K.dtype)
+        return times(K, cast(V, K.dtype))
 
     def cross_product(self, K: Any, U: Any) -> Any:
         """Return K' U in float64."""
-        return (K.T @ cast(U, K.dtype)).double()
+        total = K.new_zeros(K.shape[1], U.shape[1], dtype=self.maker.torch.float64)
+        add_transposed(total, K, cast(U, K.dtype))
+        return total
 
     def gram_product(self, K: Any, V: Any, weights: Any) -> Any:
         """Return K' diag(weights) K V in float64."""
@@ -147,6 +154,39 @@ class KeptTiles:
         if weights is not None:
             W *= cast(weights, K.dtype)[:, None]
         return self.cross_product(K, W)
+
+
+def times(K: Any, V: Any) -> Any:
+    """Return K V, float32 in short sums: rounding in long ones may lean to one side."""
+    if K.dtype.itemsize == 8:
+        return K @ V
+    out = K[:, :SHORT] @ V[:SHORT]
+    for start in range(SHORT, K.shape[1], SHORT):
+        out += K[:, start : start + SHORT] @ V[start : start + SHORT]
+    return out
+
+
+def add_transposed(total: Any, K: Any, U: Any) -> None:
+    """Add K' U to a total in float64, float32 in short sums."""
+    step = len(K) if K.dtype.itemsize == 8 else SHORT
+    for start in range(0, len(K), step):
+        total += K[start : start + step].T @ U[start : start + step]
+
+
+def _no_tf32() -> Callable[[], object]:
+    import torch
+
+    matmul = torch.backends.cuda.matmul
+    new = hasattr(matmul, "fp32_precision")  # since torch 2.9
+    name, exact = ("fp32_precision", "ieee") if new else ("allow_tf32", False)
+    before = getattr(matmul, name)
+    setattr(matmul, name, exact)
+    return lambda: setattr(matmul, name, before)
+
+
+#: Products of float32 matrices on GPUs are in float32, whatever torch was told: a
+#: distance made of tf32 products would be good for nothing.
+full_float32 = Shared(_no_tf32)
 
 
 def as_tensor(array: Any, device: Any = None) -> Any:
