@@ -26,14 +26,22 @@ MAX_GROUPS, MAX_PARAMETERS, MAX_LAUNCHES = 2, 8, 8
 #: A Gaussian is a power of two: its points carry the base's logarithm.
 BASE = math.sqrt(math.log2(math.e))
 
+#: A coordinate so far from the centre that many kernels are zero there.
+OUTSIDE = 2.0**12
+
 
 @dataclass
 class Group:
-    """Points seen by one statistic through one set of scales."""
+    """Points seen by one statistic through one set of scales.
+
+    ``rough`` kernels have a kink at distance zero; those that ``vanish`` are zero at
+    the distance :data:`OUTSIDE`.
+    """
 
     statistic: str
     scale: np.ndarray
     rough: bool = False
+    vanish: bool = False
 
 
 @dataclass
@@ -93,8 +101,12 @@ class Launch:
         texts = []
         for leaf in self.leaves:
             index, ratio = self._place(leaf)
-            self.groups[index].rough |= bool(getattr(leaf, "rough", False))
-            t = f"{'t' if leaf.statistic == 'distance' else 'u'}{index}"
+            t = f"u{index}"
+            if leaf.statistic == "distance":
+                t = f"t{index}"
+                outside = np.array([ratio * OUTSIDE**2])
+                self.groups[index].rough |= leaf.rough
+                self.groups[index].vanish |= not leaf.profile(outside, np).any()
             if ratio != 1.0:
                 t = f"({self._parameter(ratio)} * {t})"
             text = re.sub(r"\bt\b", t, leaf.fused)
@@ -109,7 +121,7 @@ class Launch:
 
 
 def launches(kernel: Kernel) -> list[Launch] | None:
-    """Return the launches that add up to a kernel, or None where it has no fused form."""
+    """Return the launches that add up to a kernel; None if it has no fused form."""
     found = []
     for factor, leaves in _terms(kernel):
         if any(getattr(leaf, "fused", None) is None for leaf in leaves):
@@ -180,27 +192,32 @@ class FusedRows:
             raise TypeError(f"{kernel} has no fused form")
         self.launches = plan
         self.m = Z.shape[0]
-        self.center = Z.double().mean(0)
-        self.columns = [self._split(Z, launch, None) for launch in plan]
+        # The median: one center far away must not take the others from the middle.
+        self.center = Z.double().median(0).values
+        self.columns = [self._split(Z, launch) for launch in plan]
         self._wide = (kernel, Z, device, torch.float64, tile_rows)
         self._tiles: TorchTiles | None = None
 
     def prepare(self, X: Any) -> PreparedRows:
         """Split rows for the tensor cores; set aside those too far for float32."""
-        operands = [
-            self._split(X, launch, columns)
-            for launch, columns in zip(self.launches, self.columns, strict=True)
-        ]
-        far = None
-        for launch, group in zip(self.launches, operands, strict=True):
-            for which, operand in zip(launch.groups, group, strict=True):
-                limit = FAR * (BASE**2 if launch.exponential else 1.0)
-                if which.statistic == "distance" and operand.reach**2 > limit:
-                    mask = operand.squares[: X.shape[0]] > limit
-                    far = mask if far is None else far | mask
+        operands = [self._split(X, launch) for launch in self.launches]
+        far = self._far(operands, X.shape[0])
         if far is None:
             return PreparedRows(X.shape[0], operands)
+        # Where far rows were, the centre stands: they must not set the others' scale.
+        operands = [self._split(X, launch, far) for launch in self.launches]
         return PreparedRows(X.shape[0], operands, far, X[far])
+
+    def _far(self, operands: list[list[Operand]], count: int) -> Any:
+        """Return which rows lie too far from the centre for float32, or None."""
+        far = None
+        for launch, group in zip(self.launches, operands, strict=True):
+            limit = FAR * (BASE**2 if launch.exponential else 1.0)
+            for which, operand in zip(launch.groups, group, strict=True):
+                if which.statistic == "distance" and operand.reach**2 > limit:
+                    mask = operand.squares[:count] > limit
+                    far = mask if far is None else far | mask
+        return far
 
     def product(self, P: PreparedRows, V: Any) -> Any:
         """Return k(X, Z) V."""
@@ -239,7 +256,7 @@ class FusedRows:
             total = part if total is None else total + part
         return total
 
-    def _split(self, X: Any, launch: Launch, like: list[Operand] | None) -> list[Any]:
+    def _split(self, X: Any, launch: Launch, far: Any = None) -> list[Operand]:
         """Centre, scale and split points for the groups of a launch."""
         operands = []
         for group in launch.groups:
@@ -248,10 +265,16 @@ class FusedRows:
                 scale = scale * BASE
             scaled = self.torch.empty_like(X, dtype=self.torch.float32)
             for start in range(0, X.shape[0], 2**17):
-                part = X[start : start + 2**17].double()
+                rows = slice(start, start + 2**17)
+                part = X[rows].double()
+                if far is not None:
+                    part[far[rows]] = self.center
                 if group.statistic == "distance":
                     part = part - self.center
-                scaled[start : start + 2**17] = part * scale
+                scaled[rows] = part * scale
+            if group.vanish:
+                # Halves would become infinite, or have no digits left for the others.
+                scaled.clamp_(-OUTSIDE, OUTSIDE)
             unit = 1.0
             if not launch.exponential:
                 unit = fitting_scale(float(scaled.abs().max()))

@@ -74,6 +74,12 @@ class EntrySpec:
         return f"t{group}" in self.expression
 
     @property
+    def direct(self) -> bool:
+        """Whether the squared distance of one group is all that the entry reads."""
+        alone = self.groups == 1 and "u0" not in self.expression
+        return self.exponential or (alone and self.needs_distance(0))
+
+    @property
     def source(self) -> str:
         """Return the text of the device function."""
         lines = [_HEADER]

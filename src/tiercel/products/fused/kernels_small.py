@@ -37,8 +37,8 @@ def small(
 ):
     """Write ``out[split, i] = sum_j entry(x_i, c_j) V[j]``.
 
-    With DISTANCE the entry gets the squared distance as ``a0`` and zeros for ``u0`` and
-    ``b0``; otherwise the scalar product as ``u0`` and both squared norms.
+    The entry gets the squared distance as ``a0`` with DISTANCE, else the scalar product
+    as ``u0``; the others are zero.
     """
     row0 = tl.program_id(0) * BM
     first = tl.program_id(1) * tiles_per_split
@@ -78,9 +78,9 @@ def small(
         if D > 7:
             s += _term(x7, Z + 7 * stride_z, columns, DISTANCE)
         if DISTANCE:
-            p = ENTRY(0.0, s, 0.0, 0.0, s, 0.0, p0, p1, p2, p3, p4, p5, p6, p7)
+            p = ENTRY(0.0, s, 0.0, 0.0, 0.0, 0.0, p0, p1, p2, p3, p4, p5, p6, p7)
         else:
-            p = ENTRY(s, 0.0, 0.0, s, 0.0, 0.0, p0, p1, p2, p3, p4, p5, p6, p7)
+            p = ENTRY(s, 0.0, 0.0, 0.0, 0.0, 0.0, p0, p1, p2, p3, p4, p5, p6, p7)
         total += p * tl.load(V + columns)[None, :]
         columns += BN
     out += tl.program_id(1).to(tl.int64) * stride_split

@@ -117,6 +117,8 @@ def _knows_hopper(index: int) -> bool:
 
 def _table(entry: EntrySpec, rows: Sequence[Operand], outputs: int) -> list[Config]:
     device = rows[0].squares.device
+    # The arithmetic units form distances or scalar products, not both.
+    plain = entry.direct or (entry.groups == 1 and not entry.needs_distance(0))
     hopper = device.type == "cuda" and _knows_hopper(device.index or 0)
     return candidates(
         max(x.depth for x in rows),
@@ -124,7 +126,7 @@ def _table(entry: EntrySpec, rows: Sequence[Operand], outputs: int) -> list[Conf
         outputs,
         entry.groups,
         hopper,
-        rows[0].points is not None and entry.groups == 1,
+        rows[0].points is not None and plain,
     )
 
 
@@ -145,7 +147,7 @@ def power_of_two_scale(values: Any, exponent: int) -> Any:
 
     largest = values.abs().amax(0)
     power = torch.frexp(torch.where(largest > 0, largest, 1.0)).exponent
-    return torch.ldexp(torch.ones_like(largest), (exponent - power).clamp(-126, 100))
+    return torch.ldexp(torch.ones_like(largest), (exponent - power).clamp(-126, 126))
 
 
 def weight_tiles(weights: Any, m_padded: int, outputs: int) -> Any:
@@ -246,8 +248,9 @@ def _launch(
         config=config,
     )
     total = out[0] if splits == 1 else out.sum(0, dtype=torch.float64).float()
-    total = total[: x.n, : weights.shape[1]]
-    return total * (1.0 / (unit if fold or outputs == 1 else unit * lift))
+    if lift != 1.0:  # on its own: the product of both may leave float32's range
+        total = total / lift
+    return total[: x.n, : weights.shape[1]] / unit
 
 
 def _options(config: Config) -> dict[str, Any]:
@@ -347,11 +350,12 @@ def _launch_small(
     from tiercel.products.fused import kernels_small
 
     x, c = rows[0], columns[0]
+    distance = entry.direct and not fold
     kernels_small.small[grid](
         x.points, c.points, v, out, x.n_padded, c.n_padded,
         c.n_padded // TILE, per_split, out.stride(0), *entry.scalars,
-        ENTRY=compile_entry(entry.source if fold else entry.direct_source),
-        DISTANCE=not fold,
+        ENTRY=compile_entry(entry.direct_source if distance else entry.source),
+        DISTANCE=distance,
         D=x.d,
         BM=config.rows,
         BN=config.columns,
