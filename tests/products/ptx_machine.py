@@ -1,10 +1,13 @@
 """A small machine that runs the PTX of one Hopper kernel, where there is no GPU.
 
 All threads of a program go in step, each register a numpy array with one number for
-each thread. Only what Triton emits for the fused kernels is known; anything else raises
-:class:`UnknownInstruction`. What the chip does asynchronously is done as late as it may
-be, or at once: a kernel that reads a tile before it has come, or lets a new tile come
-while the old one is still read, gives wrong numbers in one order or the other.
+each thread; where that hides a race between warps, the machine looks for the barrier
+that prevents it. Only what Triton emits for the fused kernels is known; anything else
+raises :class:`UnknownInstruction`.
+
+What the chip does asynchronously is done as late as it may be, or at once: a kernel
+that reads a tile before it has come, or lets a new tile come while the old one is still
+read, gives wrong numbers in one order or the other.
 """
 
 from __future__ import annotations
@@ -33,6 +36,10 @@ class UnknownInstruction(Exception):
 
 class Stuck(Exception):
     """A barrier is waited for that will not come."""
+
+
+class Race(Exception):
+    """One warp may be ahead of another where it must not be."""
 
 
 @dataclass
@@ -195,6 +202,8 @@ class Program:
         self.barriers: dict[int, Barrier] = {}
         self.products: list[Callable[[], None]] = []
         self.hidden: dict[str, np.ndarray] = {}
+        # Whether all warps have met since products were waited for, and barriers made.
+        self.met = self.made = True
         self.tid = np.arange(n, dtype=np.uint32)
         self.everyone = np.ones(n, bool)
 
@@ -416,9 +425,12 @@ class Program:
     # Threads together ---------------------------------------------------------
 
     def _bar(self, name: list[str], operands: list[str], mask: np.ndarray) -> None:
-        """All threads are always at the same place."""
+        self.met = self.made = True
 
-    _fence = _nanosleep = _bar
+    def _fence(self, name: list[str], operands: list[str], mask: np.ndarray) -> None:
+        """Between kinds of memory access: the machine has but one kind."""
+
+    _nanosleep = _fence
 
     def _shfl(self, name: list[str], operands: list[str], mask: np.ndarray) -> None:
         target = operands[0].partition("|")[0]
@@ -443,6 +455,7 @@ class Program:
                 raise UnknownInstruction("several threads at one barrier")
             if name[1] == "init":
                 self.barriers[at] = Barrier(number)
+                self.made = False
             else:
                 barrier = self.barriers[at]
                 barrier.bytes += number
@@ -451,6 +464,8 @@ class Program:
 
     def _try_wait(self, operands: list[str], mask: np.ndarray) -> None:
         barrier = self.barriers[self._uniform(self._addresses(operands[1]))]
+        if not self.made:
+            raise Race("a barrier may be waited for before it is made")
         parity = self._uniform(self.bits(operands[2], "b32"))
         if barrier.phase % 2 == parity:
             copies, barrier.copies = barrier.copies, []
@@ -465,6 +480,8 @@ class Program:
         """cp.async.bulk.tensor.2d: a box of a matrix to shared memory."""
         if not mask.any():
             return
+        if not self.met:
+            raise Race("a tile may come while another warp's products read the old one")
         first = int(np.flatnonzero(mask)[0])
         to = int(self._addresses(operands[0])[first]) - SHARED_BASE
         tensor_map, coordinates = operands[1].strip("[] ").split(",", 1)
@@ -495,6 +512,7 @@ class Program:
         if name[1] == "wait_group":
             if operands != ["0"]:
                 raise UnknownInstruction("a wait for some of the products")
+            self.met = False
             for product in self.products:
                 product()
             self.registers |= self.hidden
