@@ -42,6 +42,7 @@ def layouts(A):
         "block of columns": wide.copy("F")[inside],
         "strided": wide.copy()[every_other],
         "reversed": A.copy()[backwards],
+        "upside down": A.copy()[::-1],
     }
     for array in made.values():
         array[...] = A

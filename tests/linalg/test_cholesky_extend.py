@@ -50,8 +50,9 @@ def test_torch_equals_numpy():
     extended = cholesky_extend(R, A[:6, 6:], A[6:, 6:])
     expected = cholesky_extend(R.numpy(), A[:6, 6:].numpy(), A[6:, 6:].numpy())
     np.testing.assert_allclose(extended.numpy(), expected, atol=1e-14)
-    with pytest.raises(FactorisationError, match="depend on the columns before"):
-        cholesky_extend(torch.eye(2), torch.ones((2, 1)), torch.tensor([[2.0]]))
+    for diagonal in ([[2.0]], [[1.0]]):
+        with pytest.raises(FactorisationError, match="depend on the columns before"):
+            cholesky_extend(torch.eye(2), torch.ones((2, 1)), torch.tensor(diagonal))
     with pytest.raises(TypeError, match="cholesky_extend mixes numpy arrays and torch"):
         cholesky_extend(torch.eye(2), np.ones((2, 1)), torch.tensor([[2.0]]))
     with pytest.raises(TypeError, match="cholesky_extend mixes numpy arrays and torch"):
@@ -64,8 +65,9 @@ def test_a_dependent_column_is_refused():
     assert cholesky_extend(R, A12, A22)[2, 2] == pytest.approx(np.sqrt(2e-6))
     with pytest.raises(FactorisationError, match=r"1 new columns .* to tol=1e-05"):
         cholesky_extend(R, A12, A22, tol=1e-5)
-    with pytest.raises(FactorisationError, match="let GrowingCholesky refuse them"):
-        cholesky_extend(R, A12, [[2.0]])
+    for diagonal in (2.0, 1.0):
+        with pytest.raises(FactorisationError, match="let GrowingCholesky refuse them"):
+            cholesky_extend(R, A12, [[diagonal]])
 
 
 @pytest.mark.parametrize(
@@ -142,6 +144,7 @@ def test_tolerance_decides_what_is_dependent():
     assert grow(A, [])[1] == [0, 1]
     assert grow(A, [], tol=1e-5)[1] == [0]
     assert grow(A, [1], tol=1e-5)[1] == [0]
+    assert grow(np.array([[1.0, 2.0], [2.0, 1.0]]), [])[1] == [0]
 
 
 def test_a_bad_append_leaves_the_factor_as_it_was():

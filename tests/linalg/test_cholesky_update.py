@@ -139,9 +139,9 @@ def test_zeros_change_nothing_and_fill_a_zero_factor():
     R = factor(5)
     np.testing.assert_array_equal(cholesky_update(R.copy(), np.zeros(5)), R)
     np.testing.assert_array_equal(cholesky_downdate(R.copy(), np.zeros(5)), R)
-    x = np.array([0.0, 3.0, 4.0])
-    R = cholesky_update(np.zeros((3, 3)), x)
-    np.testing.assert_allclose(R.T @ R, np.outer(x, x), atol=1e-15)
+    for x in np.array([[0.0, 3.0, 4.0], [3.0, 0.0, 4.0], [3.0, 4.0, 0.0]]):
+        R = cholesky_update(np.zeros((3, 3)), x)
+        np.testing.assert_allclose(R.T @ R, np.outer(x, x), atol=1e-14)
 
 
 @pytest.mark.parametrize("loop", [_rotations.rotate_in, _rotations.rotate_out])
@@ -152,6 +152,16 @@ def test_compiled_loops_do_what_their_python_does(loop):
         loop.__wrapped__(plain, x.copy(), *limit)
     )
     np.testing.assert_allclose(compiled, plain, rtol=1e-14)
+
+
+def test_what_a_downdate_leaves_is_known_in_float64():
+    R = np.triu(factor(40, np.float32))
+    a = np.random.default_rng(6).standard_normal(40)
+    x = (R.T.astype(float) @ (a / np.linalg.norm(a)) * (1 - 1e-4)).astype(np.float32)
+    status, left = _rotations.rotate_out(R.copy(), x, 0.0)
+    exact = 1 - np.sum(np.linalg.solve(R.T.astype(float), x.astype(float)) ** 2)
+    assert status == _rotations.DONE
+    np.testing.assert_allclose(left, exact, rtol=1e-9)
 
 
 def test_update_with_a_workspace_allocates_nothing():

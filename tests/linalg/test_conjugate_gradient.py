@@ -278,31 +278,90 @@ def test_ctrl_c_leaves_the_best_iterate(when):
 
 
 def test_products_are_not_wasted():
-    A, b, calls = positive(100, 1e3), right_hand_sides(100), []
-    solution = conjugate_gradient(lambda x: calls.append(1) or A @ x, b)
+    A, b, products, inverses = positive(100, 1e3), right_hand_sides(100), [], []
+    solution = conjugate_gradient(
+        lambda x: products.append(1) or A @ x,
+        b,
+        preconditioner=lambda r: inverses.append(1) or r,
+    )
     assert solution.converged
     checks = solution.iterations // 20 + 1
-    assert len(calls) == solution.iterations + checks
+    assert len(products) == solution.iterations + checks
+    assert len(inverses) == solution.iterations + 1
+
+
+def test_the_default_limit():
+    solution = conjugate_gradient(times(positive(150, 1e12)), right_hand_sides(150))
+    assert (solution.outcome, solution.iterations) == (Outcome.MAX_ITERATIONS, 1000)
+    solution = conjugate_gradient(times(positive(9, 1e16)), right_hand_sides(9))
+    assert solution.iterations <= 90
+
+
+def glitches(A, error, wrong):
+    """Return the operator of A, with an error added in some of its calls."""
+    calls = []
+
+    def operator(x):
+        calls.append(1)
+        return A @ x + (error @ x if len(calls) in wrong else 0)
+
+    return operator
 
 
 def test_a_glitch_does_not_lose_what_was_found():
     # Products 12 to 19 are wrong; the check after 20 steps finds the recurrence lost.
-    A, b, calls, met = positive(60, 1e2), right_hand_sides(60), [], []
+    A, b, met = positive(60, 1e2), right_hand_sides(60), []
     skew = np.triu(right_hand_sides(60, 60))
     skew -= skew.T
-
-    def operator(x):
-        calls.append(1)
-        return A @ x + (skew @ x if 12 <= len(calls) <= 19 else 0)
-
+    operator = glitches(A, skew, range(12, 20))
     solution = conjugate_gradient(
         operator, b, max_iter=20, callback=lambda count, residuals, x: met.append(x)
     )
     true = [true_residuals(A, b, x) for x in met]
     assert min(true[:11]) < 0.2 * true[-1]
     assert solution.residuals[0] <= min(true[:11]) * (1 + 1e-9)
-    calls.clear()
-    assert conjugate_gradient(operator, b).converged  # more steps repair it
+    assert conjugate_gradient(operator, b).converged
+
+
+def test_a_false_claim_is_not_believed_and_hides_nothing():
+    # Steps along products a thousand times too small go too far, and claim to do well.
+    A, b = positive(60, 1e2), right_hand_sides(60)
+    met = []
+
+    def run(max_iter):
+        return conjugate_gradient(
+            glitches(A, -0.999 * A, range(12, 20)),
+            b,
+            max_iter=max_iter,
+            callback=lambda count, residuals, x: met.append(x),
+        )
+
+    short = run(19)
+    assert short.history[-1, 0] < 0.05
+    assert short.residuals == pytest.approx(true_residuals(A, b, short.x))
+    assert short.residuals[0] == 1.0
+    met.clear()
+    long = run(50)
+    true = [true_residuals(A, b, x) for x in met]
+    assert 0.05 < min(true[20:]) < 0.5
+    np.testing.assert_allclose(long.residuals, min(true[20:]), rtol=1e-6)
+
+
+def test_restarts_go_on_as_long_as_they_gain():
+    # The recurrence is wrong at two checks in a row, after 20 and 40 steps.
+    A, b = positive(60, 1e2), right_hand_sides(60)
+    skew = np.triu(right_hand_sides(60, 60))
+    wrong = [*range(18, 20), *range(39, 41)]
+    solution = conjugate_gradient(glitches(A, skew - skew.T, wrong), b)
+    assert solution.converged
+
+
+def test_an_exact_but_false_end_is_not_taken():
+    # The first product is doubled, and the recurrence ends with r = 0 exactly.
+    b = np.ones(4)
+    solution = conjugate_gradient(glitches(np.eye(4), np.eye(4), [1]), b)
+    assert (solution.converged, solution.iterations) == (True, 2)
+    np.testing.assert_array_equal(solution.x, b)
 
 
 def test_singular_but_consistent():
@@ -337,6 +396,19 @@ def test_rounding_level_stagnates():
     )
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("seed", range(10))
+def test_a_null_space_is_not_called_indefinite(seed, dtype):
+    F, met = right_hand_sides(30, 20, dtype, seed), []
+    A, b = F @ F.T, right_hand_sides(30, dtype=dtype, seed=seed)
+    solution = conjugate_gradient(
+        times(A), b, callback=lambda count, residuals, x: met.append(x)
+    )
+    assert solution.outcome in (Outcome.STAGNATED, Outcome.MAX_ITERATIONS)
+    # A leap along a null direction is as long as its curvature is small.
+    assert max(np.abs(x).max() for x in met) < 10 / np.finfo(dtype).eps
+
+
 def test_indefinite_operators_are_named():
     b = np.ones(3)
     for diagonal in ([1.0, -2.0, 3.0], [-1.0, -2.0, -3.0]):
@@ -344,35 +416,61 @@ def test_indefinite_operators_are_named():
         assert solution.outcome is Outcome.INDEFINITE
         assert "operator or the preconditioner is not positive" in solution.message
         assert solution.residuals[0] <= 1
-    for preconditioner in (lambda r: -r, lambda r: r * [1.0, -9.0, 1.0]):
-        solution = conjugate_gradient(
-            times(np.diag([1.0, 2.0, 3.0])), b, preconditioner=preconditioner
-        )
-        assert solution.outcome is Outcome.INDEFINITE
+
+
+@pytest.mark.parametrize(
+    ("inverse", "steps"), [(-1.0, 0), ([1.0, -9.0, 1.0], 0), ([1.0, -0.1, 1.0], 1)]
+)
+def test_indefinite_preconditioners_are_named(inverse, steps):
+    solution = conjugate_gradient(
+        times(np.diag([1.0, 9.0, 1.0])),
+        np.ones(3),
+        preconditioner=lambda r: inverse * r,
+    )
+    assert (solution.outcome, solution.iterations) == (Outcome.INDEFINITE, steps)
+
+
+def careful(r):
+    """A preconditioner that looks at what it is given."""
+    assert np.isfinite(r).all()
+    return r
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
+@pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
 def test_values_that_are_not_finite_are_named(bad):
-    b, calls = np.ones(3), []
+    def breaks(first):
+        calls = []
 
-    def breaks_later(x):
-        calls.append(1)
-        return x * [1.0, 2.0, 4.0 if len(calls) < 3 else bad]
+        def operator(X):
+            calls.append(1)
+            scale = np.array([[1.0], [2.0], [4.0]])
+            return X * (scale if len(calls) < first else scale * [bad, 1.0])
 
-    for operator in (lambda x: bad * x, breaks_later):
-        solution = conjugate_gradient(operator, b)
+        return operator
+
+    B, finite = np.ones((3, 2)), []
+    for first in (1, 2, 3):
+        solution = conjugate_gradient(
+            breaks(first),
+            B,
+            preconditioner=careful,
+            callback=lambda count, residuals, X: finite.append(np.isfinite(X).all()),
+        )
         assert solution.outcome is Outcome.DIVERGED
+        assert "return finite values" in solution.message
         assert np.isfinite(solution.x).all()
         assert solution.residuals[0] <= 1
-    fine = np.diag([1.0, 2.0, 4.0])
-    solution = conjugate_gradient(times(fine), b, preconditioner=lambda r: bad * r)
+        assert solution.residuals[1] <= 1e-7
+    assert all(finite)
+    solution = conjugate_gradient(lambda X: bad * X, B, X0=B, preconditioner=careful)
     assert (solution.outcome, solution.iterations) == (Outcome.DIVERGED, 0)
-    solution = conjugate_gradient(lambda x: bad * x, b, X0=b)
-    assert solution.outcome is Outcome.DIVERGED
+    solution = conjugate_gradient(breaks(99), B, preconditioner=lambda R: bad * R)
+    assert (solution.outcome, solution.iterations) == (Outcome.DIVERGED, 0)
 
 
-def test_growth_is_divergence_and_the_best_is_kept():
-    # Each product is wrong by a fifth of the largest entry, always elsewhere.
+def test_noise_ends_the_run_and_the_best_is_kept():
+    # Each product is wrong by a fifth of its largest entry, always elsewhere.
     A, b = positive(30, 1e6), right_hand_sides(30)
     rng = np.random.default_rng(0)
 
@@ -380,8 +478,23 @@ def test_growth_is_divergence_and_the_best_is_kept():
         return A @ x + 0.2 * np.abs(A @ x).max() * rng.standard_normal(30)
 
     solution = conjugate_gradient(noisy, b, max_iter=1000)
-    assert solution.outcome in (Outcome.DIVERGED, Outcome.INDEFINITE, Outcome.STAGNATED)
+    assert solution.outcome in (Outcome.INDEFINITE, Outcome.STAGNATED)
     assert solution.residuals[0] <= 1
+
+
+def test_history_of_a_column_ends_where_the_column_did():
+    spectrum = np.geomspace(1, 1e4, 40)[:, None]
+    B = right_hand_sides(40, 2)
+    B[:20, 0] = 0  # done at an earlier check than the other column
+    solution = conjugate_gradient(
+        lambda X: spectrum * X,
+        B,
+        callback=lambda count, residuals, X: residuals.fill(0),  # not our copy
+    )
+    assert solution.converged
+    first, second = (np.argmax(solution.history <= 1e-7, axis=0) + 19) // 20
+    assert first < second
+    np.testing.assert_array_equal(solution.history[-1], solution.residuals)
 
 
 def test_the_gravest_outcome_counts():

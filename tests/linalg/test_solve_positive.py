@@ -126,6 +126,16 @@ def test_a_tolerance_stops_early():
     assert "raise max_iter" in short.message
 
 
+def test_a_run_cut_short_is_not_called_rounding():
+    A, b = positive(50, 10.0), np.random.default_rng(4).standard_normal(50)
+    identity = cholesky(np.eye(50))
+    for steps in (15, 20, 30):
+        solution = solve_positive(A, b, factor=identity, max_iter=steps)
+        assert solution.residuals[0] > 1e-12
+        assert solution.outcome is Outcome.MAX_ITERATIONS
+    assert solution.residuals[0] < 1e-7
+
+
 def test_a_good_factor_leaves_little_to_do():
     A, B = kernel_system(1e-2)
     assert solve_positive(A, B).iterations <= 2

@@ -44,9 +44,11 @@ def test_every_layout(m, columns, dtype):
 def test_overwrites_only_when_told(name, transpose):
     R, B = upper(7), np.arange(28.0).reshape(7, 4)
     expected = np.linalg.solve(R.T if transpose else R, B)
-    for right in (layouts(B)[name], read_only(B), B.tolist()):
+    fixed = read_only(B)
+    for right in (layouts(B)[name], fixed, B.tolist()):
         X = solve_triangular(R, right, transpose=transpose, overwrite=True)
         np.testing.assert_allclose(X, expected, rtol=1e-12)
+    np.testing.assert_array_equal(fixed, B)
     whole = layouts(B)[name]
     X = solve_triangular(R, whole, transpose=transpose, overwrite=True)
     assert np.shares_memory(X, whole) == (name in ("rows", "columns"))

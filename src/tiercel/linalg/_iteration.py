@@ -23,7 +23,7 @@ from tiercel.linalg.solution import GRAVITY, Outcome, Solution
 
 CHECK_EVERY = 20  # iterations between two looks at the true residual b - A x
 DRIFT = 0.5  # share of the true residual that the recurrence may have missed
-GAIN = 0.9  # what a restart must at least make of the best residual
+FLAT = 0.1  # curvature, in units of eps, below which a direction is a null direction
 
 
 class Iteration:
@@ -52,6 +52,7 @@ class Iteration:
             else self._adapt(preconditioner, "preconditioner")
         )
         self.tol = tol
+        self.eps = epsilon(B)
         B = B[:, None] if self.vector else B
         sizes = safe_norms(B)
         self.scale = nonzero(sizes)
@@ -99,12 +100,10 @@ class Iteration:
         """Step until every column has an outcome or the iterations are used up."""
         self.end(~np.isfinite(self.history[0]), Outcome.DIVERGED)
         self.end(self.claimed, Outcome.CONVERGED)
-        if max_iter:
-            self._turn(self.running)
+        self._turn(self.running)
         while self.running.any() and self.count < max_iter:
             self._step()
-            done = not self.active.any()
-            if self.running.any() and (done or self.count % CHECK_EVERY == 0):
+            if not self.active.any() or self.count % CHECK_EVERY == 0:
                 self._check()
             if callback is not None and callback(
                 self.count, self.history[-1].copy(), self._outside(self.X)
@@ -116,7 +115,6 @@ class Iteration:
         """Return the best iterates and what there is to say about them."""
         residuals = self.best.residual
         self.end(self.running, Outcome.MAX_ITERATIONS)
-        self.end(residuals <= self.tol, Outcome.CONVERGED)
         outcome = max(self.outcomes, key=GRAVITY.index)
         short = int(np.sum(~(residuals <= self.tol)))
         figures = f"iterations: {self.count}"
@@ -144,21 +142,20 @@ class Iteration:
             steeper = quotient > self.steepest
             self.steepest = xp.where(steeper, quotient, self.steepest)
             slope = quotient / self.steepest
-            forward = slope > epsilon(AP) / 10
+            forward = slope > FLAT * self.eps
             step = xp.where(forward, self.rz / curvature, xp.zeros_like(curvature))
             X = self.X + rescale(self.P, step)
-            R = self.R - xp.where(forward, rescale(AP, step), xp.zeros_like(AP))
+            R = self.R - rescale(AP, step)
             sizes = norms(R)
             R = xp.where(xp.isfinite(sizes), R, xp.zeros_like(R))
             Z = self.precondition(R)
             rz = dots(R, Z)
-            beta = -step * dots(Z, AP) / self.rz  # 0 is a restart: never go back
-            P = Z + rescale(self.P, xp.where(beta > 0, beta, xp.zeros_like(beta)))
+            P = Z - rescale(self.P, step * dots(Z, AP) / self.rz)
             report = to_numpy(xp.stack([curvature, sizes, rz, slope]))
         moved = active & np.isfinite(report[:3]).all(axis=0)
         self.history.append(np.where(active, report[1], self.history[-1]))
         self.best.claim(moved, X, report[1])
-        self.X, self.R, self.rz = choose(active & ~moved, self.best.X, X), R, rz
+        self.X, self.R, self.rz = X, R, rz
         self.end(active & ~moved, Outcome.DIVERGED)
         self._judge(moved, *report[2:])
         self.P = self._only(self.active, P)
@@ -169,9 +166,8 @@ class Iteration:
         Curvature within the rounding of a product is a null direction, not a negative
         one: the operator is singular there, and the residual as small as it gets.
         """
-        eps = epsilon(self.B)
-        rounding = 10 * np.sqrt(self.B.shape[0]) * eps
-        self.end(moved & ~(slope > eps / 10), Outcome.STAGNATED)
+        rounding = 10 * np.sqrt(self.B.shape[0]) * self.eps
+        self.end(moved & ~(slope > FLAT * self.eps), Outcome.STAGNATED)
         self.end(moved & (slope < -rounding), Outcome.INDEFINITE)
         self.end(moved & (rz <= 0) & ~self.claimed, Outcome.INDEFINITE)
 
@@ -183,15 +179,13 @@ class Iteration:
         running, before = self.running, self.best.measured
         self.best.measure(running, self.X, true)
         self.best.settle(running & (self.best.residual == self.history[-1]))
-        self.end(running & ~np.isfinite(true), Outcome.DIVERGED)
         self.end(running & (true <= self.tol), Outcome.CONVERGED)
         wrong = self.running & (self.claimed | ~(missed <= DRIFT * true))
         if (wrong & self.best.unmeasured()).any():
             self._measure_best()
         # A restart that gained nothing would be followed by others like it.
-        stuck = wrong & self.wrong & ~(self.best.measured < GAIN * before)
-        self.end(stuck, Outcome.STAGNATED)
-        self.end(stuck & (true > 10 * self.best.residual), Outcome.DIVERGED)
+        gained = self.best.measured < before
+        self.end(wrong & self.wrong & ~gained, Outcome.STAGNATED)
         self.history[-1] = np.where(running, true, self.history[-1])
         self.wrong = wrong
         # Replacing a residual without need would disturb the conjugacy of directions.

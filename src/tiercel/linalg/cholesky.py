@@ -104,10 +104,10 @@ def cholesky(
     >>> cholesky([[1.0, 1.0], [1.0, 1.0]]).jitter < 1e-14
     True
     """
-    given, A = A, symmetric(A, "A")
+    A = symmetric(A, "A")
     if max_attempts is not None and max_attempts < 1:
         raise ValueError(f"max_attempts must be at least 1, not {max_attempts}")
-    buffer = A if overwrite and A is given and _is_plain(A) else _copy(A)
+    buffer = A if overwrite and _is_plain(A) else _copy(A)
     xp = namespace(buffer)
     diagonal = _copy(xp.linalg.diagonal(buffer))
     scale = float(xp.sum(diagonal, dtype=xp.float64)) / A.shape[0]

@@ -80,7 +80,7 @@ def cholesky_extend(R: Any, A12: Any, A22: Any, *, tol: float | None = None) -> 
     extended = xp.zeros((k + p, k + p), dtype=R.dtype, device=R.device)
     extended[:k, :k] = xp.triu(R)
     extended[:k, k:] = R12
-    extended[k:, k:] = xp.triu(R22)
+    extended[k:, k:] = R22
     return extended
 
 

@@ -35,11 +35,11 @@ def triangular_gram(R: Any, *, overwrite: bool = False) -> Any:
     array([[5., 6.],
            [0., 9.]])
     """
-    given, R = R, square(R, "R")
+    R = square(R, "R")
     if is_torch(R):
         return _gram_by_blocks(R if overwrite else R.clone())
     plain = R.flags.writeable and (R.flags.c_contiguous or R.flags.f_contiguous)
-    if not (overwrite and R is given and plain):
+    if not (overwrite and plain):
         R = R.copy(order="F" if R.flags.f_contiguous else "C")
     a, flipped = fortran_view(R)  # R R' is L' L for the transpose L = R'
     lauum = lapack.slauum if R.dtype == np.float32 else lapack.dlauum

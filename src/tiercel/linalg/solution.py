@@ -33,9 +33,8 @@ class Outcome(Enum):
         "penalty, work in float64, and check that both are symmetric"
     )
     DIVERGED = (
-        "the residual grew or was no longer finite: work in float64, raise the "
-        "penalty, and check that the operator and the preconditioner return finite "
-        "values"
+        "a value was no longer finite: work in float64, and check that the operator "
+        "and the preconditioner return finite values"
     )
     INTERRUPTED = (
         "the iteration was stopped from outside; x is the best iterate so far: "
