@@ -55,7 +55,11 @@ class ChunkedRows(StoredRows):
             # Chunks outside of the columns' range need not be touched.
             low, high = int(self._columns.min()), int(self._columns.max()) + 1
         self._range = slice(low, high)
-        self._strip_rows = _strip_rows(array, (high - low) * stored.itemsize)
+        row_bytes = (high - low) * stored.itemsize
+        self._strip_rows = _strip_rows(array, row_bytes)
+        # A strip, or a row of chunks, and what the library unpacks it from.
+        height = self._strip_rows or _chunk_rows(array)
+        self.held_bytes = 2 * min(height, self.shape[0]) * row_bytes
         self._last: tuple[int, np.ndarray] | None = None
         # HDF5 fills and converts our arrays itself; booleans it takes for an enum.
         self._direct = (
@@ -162,15 +166,20 @@ def _choose(
 
 def _strip_rows(array: Any, row_bytes: int) -> int | None:
     """Return how many rows to read at a time; None if chunks don't matter."""
-    chunks = getattr(array, "chunks", None)
-    if chunks is None:
-        return None
-    # With shards, chunks are parts of one file that can be read on their own.
-    chunk_rows = max(1, int(chunks[0]))
+    chunk_rows = _chunk_rows(array)
     chunk_bytes = chunk_rows * row_bytes
-    if chunk_bytes > LARGEST_STRIP_BYTES:
+    if chunk_rows == 0 or chunk_bytes > LARGEST_STRIP_BYTES:
         return None
     return chunk_rows * max(1, STRIP_BYTES // chunk_bytes)
+
+
+def _chunk_rows(array: Any) -> int:
+    """Return the rows of a chunk; 0 if the array has none.
+
+    With shards, chunks are parts of one file that can be read on their own.
+    """
+    chunks = getattr(array, "chunks", None)
+    return 0 if chunks is None else max(1, int(chunks[0]))
 
 
 def _refuse_pickles(array: Any, name: str) -> None:

@@ -22,6 +22,9 @@ Columns = int | str | slice | Sequence[int | str]
 class StoredRows:
     """A source of rows; readers add ``_fill(start, out)``.
 
+    ``held_bytes`` is about what a reader, or the library below it, keeps in memory
+    while it reads, beside the blocks that it fills.
+
     Parameters
     ----------
     name
@@ -37,6 +40,8 @@ class StoredRows:
     names
         Names of the stored columns, where they have names.
     """
+
+    held_bytes = 0
 
     def __init__(
         self,

@@ -18,6 +18,10 @@ from tiercel.products._readers.stored import (
     select_columns,
 )
 
+#: What pyarrow may hold of a column: pages, and the dictionaries that they point into,
+#: packed and unpacked.
+COLUMN_BYTES = 4 * 2**20
+
 #: Bytes that are decoded at a time. Row groups may be of any size, even the file's, so
 #: they are decoded in batches.
 BATCH_BYTES = 2 * 2**20
@@ -68,6 +72,7 @@ class ParquetRows(StoredRows):
         self._begins = np.concatenate([[0], np.cumsum(groups)[:-1]])
         row_bytes = 8 * len(self._names)
         self._batch_rows = max(1, min(65536, BATCH_BYTES // row_bytes))
+        self.held_bytes = _held_bytes(metadata, self._names)
         self._readers = ForwardReaders(self._open_at)
         self._resources.callback(self._readers.close)
 
@@ -228,6 +233,19 @@ def _table_options(schema: Any, name: str, columns: Columns | None) -> dict[str,
         )
     stored = np.result_type(*(kind.to_pandas_dtype() for kind in kinds.values()))
     return {"stored": stored, "names": names}
+
+
+def _held_bytes(metadata: Any, names: Sequence[str]) -> int:
+    """Return about what is in memory of the columns while they are decoded."""
+    largest: dict[str, int] = {}
+    for i in range(metadata.num_row_groups):
+        group = metadata.row_group(i)
+        for j in range(group.num_columns):
+            column = group.column(j)
+            name, size = column.path_in_schema, 4 * column.total_uncompressed_size
+            if name in names:
+                largest[name] = max(largest.get(name, 0), min(size, COLUMN_BYTES))
+    return sum(largest.values())
 
 
 def _refuse_counted_nulls(metadata: Any, names: Sequence[str], source: str) -> None:
