@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ import numpy as np
 from tiercel.kernels import Gaussian, Kernel, Product, Scaled, Sum
 from tiercel.products.fused import EntrySpec, Operand, apply, fitting_scale, gaussian
 from tiercel.products.fused import prepare as split
+from tiercel.products.fused.split import pieces
 from tiercel.products.precision import FAR
 from tiercel.products.torch_tiles import TorchTiles
 
@@ -263,23 +265,25 @@ class FusedRows:
             scale = self.torch.as_tensor(group.scale, device=X.device)
             if launch.exponential:
                 scale = scale * BASE
-            scaled = self.torch.empty_like(X, dtype=self.torch.float32)
-            for start in range(0, X.shape[0], 2**17):
-                rows = slice(start, start + 2**17)
-                part = X[rows].double()
-                if far is not None:
-                    part[far[rows]] = self.center
-                if group.statistic == "distance":
-                    part = part - self.center
-                scaled[rows] = part * scale
-            if group.vanish:
-                # Halves would become infinite, or have no digits left for the others.
-                scaled.clamp_(-OUTSIDE, OUTSIDE)
+            seen = partial(self._seen, X, group, scale, far)
             unit = 1.0
             if not launch.exponential:
-                unit = fitting_scale(float(scaled.abs().max()))
-            operands.append(split(scaled, unit))
+                every = pieces(*X.shape)
+                largest = [seen(rows).abs().max() for rows in every]
+                unit = fitting_scale(float(self.torch.stack(largest).max()))
+            operands.append(split(X, unit, seen=seen))
         return operands
+
+    def _seen(self, X: Any, group: Group, scale: Any, far: Any, rows: slice) -> Any:
+        """Return rows as a group sees them; where far rows are, the centre."""
+        part = X[rows].double()
+        if far is not None:
+            part = self.torch.where(far[rows, None], self.center, part)
+        if group.statistic == "distance":
+            part = part - self.center
+        part = (part * scale).float()
+        # Halves would become infinite, or have no digits left for the others.
+        return part.clamp_(-OUTSIDE, OUTSIDE) if group.vanish else part
 
     def _float64(self) -> TorchTiles:
         if self._tiles is None:

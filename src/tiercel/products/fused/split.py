@@ -12,6 +12,7 @@ that one bulk copy brings a tile to shared memory whatever the number of points.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -95,7 +96,13 @@ def fitting_scale(largest: float) -> float:
     return 2.0 ** min(12 - math.frexp(largest)[1], 100)
 
 
-def prepare(points: Any, scale: float = 1.0, *, small: int = 8) -> Operand:
+def prepare(
+    points: Any,
+    scale: float = 1.0,
+    *,
+    small: int = 8,
+    seen: Callable[[slice], Any] | None = None,
+) -> Operand:
     """Split ``points`` for the fused kernels; plain torch, on any device.
 
     Parameters
@@ -107,6 +114,9 @@ def prepare(points: Any, scale: float = 1.0, *, small: int = 8) -> Operand:
         have their own.
     small : int, default=8
         Up to this ``d`` the points are kept in float32 beside the halves.
+    seen : callable, default=None
+        Called with a slice of rows where points are to be centred and scaled on the
+        way; returns these rows in float32.
 
     Returns
     -------
@@ -121,7 +131,7 @@ def prepare(points: Any, scale: float = 1.0, *, small: int = 8) -> Operand:
     """
     import torch
 
-    if points.ndim != 2 or points.dtype != torch.float32:
+    if points.ndim != 2 or (seen is None and points.dtype != torch.float32):
         raise TypeError(
             f"points must be a float32 matrix, not {points.dtype} with shape "
             f"{tuple(points.shape)}"
@@ -131,31 +141,36 @@ def prepare(points: Any, scale: float = 1.0, *, small: int = 8) -> Operand:
         raise ValueError(f"points must not be empty, but their shape is {n} x {d}")
     depth, rows = padded_depth(d), -(-n // PAD) * PAD
     chunk = min(depth, 64)
-    tiles = torch.zeros(
-        (rows // TILE, 2, depth // chunk, TILE, chunk),
-        dtype=torch.float16,
-        device=points.device,
-    )
-    squares = torch.zeros(rows, dtype=torch.float32, device=points.device)
-    step = max(PAD, (1 << 24) // depth // PAD * PAD)
-    for start in range(0, n, step):
-        block = points[start : start + step]
-        stop = start + block.shape[0]
-        last = -(-stop // TILE)
-        squares[start:stop] = block.double().square().sum(1).float()
-        flat = torch.zeros(
-            (last * TILE - start, depth), dtype=torch.float32, device=points.device
-        )
-        flat[: stop - start, :d] = block * scale
+    device = points.device
+    shape = (rows // TILE, 2, depth // chunk, TILE, chunk)
+    tiles = torch.zeros(shape, dtype=torch.float16, device=device)
+    squares = torch.zeros(rows, dtype=torch.float32, device=device)
+    kept = torch.zeros((d, rows), device=device) if d <= small else None
+    for at in pieces(n, depth):
+        block = points[at] if seen is None else seen(at)
+        squares[at] = block.double().square().sum(1).float()
+        if kept is not None:
+            kept[:, at] = block.T
+        last = -(-at.stop // TILE)
+        flat = torch.zeros((last * TILE - at.start, depth), device=device)
+        flat[: at.stop - at.start, :d] = block * scale
         high = flat.half()
         low = (flat - high.float()).half()
-        shape = (-1, TILE, depth // chunk, chunk)
-        target = tiles[start // TILE : last]
-        target[:, 0] = high.view(shape).transpose(1, 2)
-        target[:, 1] = low.view(shape).transpose(1, 2)
-    flat_points = None
-    if d <= small:
-        flat_points = torch.zeros((d, rows), dtype=torch.float32, device=points.device)
-        flat_points[:, :n] = points.T
+        target = tiles[at.start // TILE : last]
+        for part, half in enumerate((high, low)):
+            halves = half.view(-1, TILE, depth // chunk, chunk)
+            target[:, part] = halves.transpose(1, 2)
     reach = float(squares.max().sqrt())
-    return Operand(tiles, squares, flat_points, n, d, float(scale), reach)
+    return Operand(tiles, squares, kept, n, d, float(scale), reach)
+
+
+def pieces(n: int, width: int) -> list[slice]:
+    """Return ``n`` rows in pieces of some 2**20 numbers, as :func:`prepare` does.
+
+    Examples
+    --------
+    >>> pieces(1000, 4096)
+    [slice(0, 256, None), ..., slice(768, 1000, None)]
+    """
+    step = max(PAD, (1 << 20) // width // PAD * PAD)
+    return [slice(start, min(start + step, n)) for start in range(0, n, step)]
