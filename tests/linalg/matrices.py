@@ -20,6 +20,21 @@ def positive(m, condition=10.0, seed=0, dtype=np.float64):
     return ((A + A.T) / 2).astype(dtype)
 
 
+def right_hand_sides(n, columns=None, dtype=np.float64, seed=0):
+    shape = n if columns is None else (n, columns)
+    return np.random.default_rng(seed).standard_normal(shape).astype(dtype)
+
+
+def times(A):
+    return lambda X: A @ X
+
+
+def true_residuals(A, B, X):
+    """Return ||b - A x|| / ||b|| of each column, from float64 products."""
+    A, B, X = (np.asarray(V, dtype=float) for V in (A, B, X))
+    return np.linalg.norm(B - A @ X, axis=0) / np.linalg.norm(B, axis=0)
+
+
 def gaussian(X, Z, length_scale=1.0):
     """Return the Gaussian kernel, from differences, in the dtype of ``X``."""
     squares = ((X[:, None] - Z[None]) ** 2).sum(axis=2)

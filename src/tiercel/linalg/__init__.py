@@ -12,8 +12,8 @@ Which solver?
 - A matrix that gains or loses samples: `cholesky_update`, `cholesky_downdate`, and
   `cholesky_update_rows` for many samples at once.
 - Least squares so ill-conditioned that X'X + ridge I has lost its digits: add the rows
-  [X y] to the factor sqrt(ridge) I by `cholesky_update_rows`, which squares nothing, and
-  solve with its last column.
+  [X y] to the factor sqrt(ridge) I by `cholesky_update_rows`, which squares nothing,
+  and solve with its last column.
 
 Factors are upper triangular, R' R = A, everywhere. Arrays are numpy or torch, float32
 or float64; torch tensors stay on their device. Iterative solvers return a `Solution`
