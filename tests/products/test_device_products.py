@@ -1,5 +1,7 @@
 """The engine of the devices, driven on torch's CPU device: chunks, workers, budgets."""
 
+import re
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -55,8 +57,11 @@ def test_chunks_and_workers_change_nothing(kernel, workers, kind, dtype):
     op.device_memory = 10**8
     G, cross = op.gram(w, U)
     assert error(G, K.T @ (w[:, None] * K)) < 1e-12
-    assert error(cross, K.T @ (w * U)) < 1e-6
-    assert error(op.matrix(), K) < tolerance
+    assert error(cross, K.T @ (w * U)) < 1e-12
+    made = op.matrix()
+    assert error(made, K) < tolerance
+    assert type(G) is type(made) is type(A)
+    assert str(made.dtype).endswith(dtype)
 
 
 def test_sparse_rows_are_multiplied_on_the_device():
@@ -93,8 +98,105 @@ def test_rows_on_disk_go_through_in_blocks(tmp_path):
     assert error(op.cross_product(U), K.T @ U) < 5e-6
 
 
-def test_a_small_budget_names_what_would_do():
-    X, Z, V, _, _ = problem("float64")
-    op = on_devices(k.Gaussian(2.0), X, Z, 1, device_memory="10kB")
-    with pytest.raises(products.BudgetError, match="would do"):
-        op.product(V)
+def test_a_kept_matrix_that_is_cut_anew():
+    """With more outputs chunks are smaller: what was kept of the others must go."""
+    X, Z, _, _, w = problem("float64")
+    K = k.Gaussian(2.0)(X, Z)
+    op = on_devices(k.Gaussian(2.0), X, Z, 1, keep=True, device_memory="2.4MB")
+    cuts = set()
+    for outputs in (1, 60, 1, 100):
+        V = np.random.default_rng(outputs).random((137, outputs))
+        cuts.add(op.plan("gram_product", outputs).block_rows)
+        assert error(op.product(V), K @ V) < 1e-13
+        exact = K.T @ (w[:, None] * (K @ V))
+        assert error(op.gram_product(V, w), exact) < 1e-13
+    assert len(cuts) > 1
+
+
+@pytest.mark.filterwarnings("error")
+def test_arrays_that_torch_does_not_take_as_they_are():
+    X, Z, V, U, w = problem("float64")
+    exact = k.Gaussian(2.0)(X, Z)
+    backwards = on_devices(k.Gaussian(2.0), X[::-1], Z[::-1], 2, device_memory="1GB")
+    K = exact[::-1, ::-1]
+    assert error(backwards.product(V[::-1]), K @ V[::-1]) < 1e-13
+    assert error(backwards.cross_product(U[::-1]), K.T @ U[::-1]) < 1e-13
+    assert error(backwards.gram(w[::-1]), K.T @ (w[::-1, None] * K)) < 1e-13
+    for array in (X, Z, V):
+        array.setflags(write=False)
+    locked = on_devices(k.Gaussian(2.0), X, Z, 2, device_memory="1GB")
+    assert error(locked.product(V), exact @ V) < 1e-13
+
+
+@pytest.mark.parametrize("verb", ["product", "cross_product", "gram_product"])
+@pytest.mark.parametrize("keep", [False, True])
+def test_long_sums_of_equal_terms_keep_their_digits(verb, keep):
+    """In one float32 sum over all rows the error is fifty times as large."""
+    rng = np.random.default_rng(0)
+    X, Z = rng.random((100_000, 3), np.float32), rng.random((50, 3), np.float32)
+    V = np.ones(100_000 if verb == "cross_product" else 50, np.float32)
+    kernel = k.Gaussian(1000.0)
+    op = on_devices(kernel, X, Z, 1, keep=keep, device_memory="1GB")
+    exact = products.KernelOperator(kernel, X.astype(float), Z.astype(float))
+    expected = getattr(exact, verb)(V.astype(float))
+    assert error(getattr(op, verb)(V), expected) < 5e-6
+
+
+@pytest.mark.parametrize(
+    ("name", "on", "off"),
+    [("allow_tf32", True, False), ("fp32_precision", "tf32", "ieee")],
+)
+def test_tf32_is_switched_off_while_float32_is_promised(name, on, off):
+    X, Z, V, _, _ = problem("float32")
+    matmul, seen = torch.backends.cuda.matmul, []
+    if name == "fp32_precision" and not hasattr(matmul, name):
+        pytest.skip("this torch has one name for the switch")
+    before = getattr(matmul, name)
+    try:
+        setattr(matmul, name, on)
+        op = on_devices(k.Gaussian(2.0), X, Z, 1, device_memory="1GB")
+        op.callback = lambda done, rows: seen.append(getattr(matmul, name))
+        op.product(V), op.gram(), op.matrix()
+        assert set(seen) == {off}
+        assert getattr(matmul, name) == on
+    finally:
+        setattr(matmul, name, before)
+
+
+def test_the_callback_sees_every_row_go_by():
+    X, Z, V, U, _ = problem("float64")
+    seen = []
+    op = on_devices(
+        k.Gaussian(), X, Z, 2, device_memory="700kB",
+        callback=lambda *a: seen.append(a),
+    )  # fmt: skip
+    for work in (
+        lambda: op.product(V), lambda: op.cross_product(U), op.gram, op.matrix
+    ):  # fmt: skip
+        seen.clear()
+        work()
+        rows = [done for done, _ in seen]
+        assert rows == sorted(set(rows))
+        assert seen[-1] == (900, 900)
+
+
+def test_rows_on_disk_stay_within_the_host_budget():
+    rows = products.GeneratedRows(lambda a, b: np.ones((b - a, 50)), (10**6, 50))
+    Z = np.ones((10, 50))
+    op = on_devices(k.Gaussian(), rows, Z, 1, memory="20MB", device_memory="1GB")
+    plan = op.plan("product")
+    copies = 2 + 3 * plan.threads  # being read, waiting, and on their way
+    assert 15e6 < copies * plan.block_rows * 50 * 8 <= 20e6
+
+
+@pytest.mark.parametrize(
+    ("operation", "outputs"), [("product", 3), ("gram_product", 1), ("gram", 2)]
+)
+def test_the_budget_named_by_the_error_is_enough(operation, outputs):
+    X, Z, _, _, _ = problem("float32")
+    op = on_devices(k.Laplacian(2.0), X, Z, 1, device_memory="10kB")
+    with pytest.raises(products.BudgetError, match="would do") as caught:
+        op.plan(operation, outputs)
+    named = re.search(r"; (\S+ .?B) would do", str(caught.value))[1]
+    op = on_devices(k.Laplacian(2.0), X, Z, 1, device_memory=named)
+    assert op.plan(operation, outputs).peak <= products.parse_bytes(named)

@@ -79,10 +79,10 @@ def plan_device(
             tile = max(64, tile // 2)
         elif chunk > 1024:
             chunk = max(1024, chunk // 2)
-        elif tile > 1:
-            tile //= 2
         elif chunk > 64:
             chunk = max(64, chunk // 2)
+        elif tile > 1:
+            tile //= 2
         else:
             raise BudgetError(
                 f"a device budget of {format_bytes(budget)} is too small for "

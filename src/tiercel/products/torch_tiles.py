@@ -177,9 +177,13 @@ def _no_tf32() -> Callable[[], object]:
     import torch
 
     matmul = torch.backends.cuda.matmul
-    new = hasattr(matmul, "fp32_precision")  # since torch 2.9
-    name, exact = ("fp32_precision", "ieee") if new else ("allow_tf32", False)
-    before = getattr(matmul, name)
+    name: str = "allow_tf32"
+    exact: bool | str = False
+    try:
+        before = matmul.allow_tf32
+    except RuntimeError:  # the caller uses the names that came with torch 2.9
+        name, exact = "fp32_precision", "ieee"
+        before = matmul.fp32_precision
     setattr(matmul, name, exact)
     return lambda: setattr(matmul, name, before)
 
