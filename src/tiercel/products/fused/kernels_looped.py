@@ -22,12 +22,15 @@ def _long_dot(X, Z, D, BM: tl.constexpr, BN: tl.constexpr, EXACT: tl.constexpr):
     for _ in range(0, D, 64):
         high = tl.load(px)
         column_high = tl.load(pz)
+        # A fresh accumulator per chunk: long sums in the tensor cores lose digits.
         if EXACT:
             low = tl.load(px + 64 * D)
             column_low = tl.load(pz + 64 * D)
-            acc = tl.dot(high, column_low, acc)
-            acc = tl.dot(low, column_high, acc)
-        acc = tl.dot(high, column_high, acc)
+            part = tl.dot(high, column_low, out_dtype=tl.float32)
+            part = tl.dot(low, column_high, part)
+            acc += tl.dot(high, column_high, part)
+        else:
+            acc += tl.dot(high, column_high, out_dtype=tl.float32)
         px += 64 * 64
         pz += 64 * 64
     return acc
