@@ -131,6 +131,30 @@ def test_an_exact_but_false_end_is_not_taken():
     np.testing.assert_array_equal(solution.x, b)
 
 
+def test_an_end_that_the_recurrence_missed_is_seen():
+    # The first product spoils the residual by a little, and not the iterate.
+    b = np.ones(4)
+    solution = conjugate_gradient(
+        glitches(np.eye(4), {1: 0.1 * skew(4)}), b, max_iter=1
+    )
+    assert 1e-7 < solution.history[1, 0] < 1
+    assert (solution.converged, solution.residuals[0]) == (True, 0)
+
+
+def test_ctrl_c_while_the_end_is_measured():
+    calls = []
+
+    def operator(x):
+        calls.append(1)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return 2 * x
+
+    solution = conjugate_gradient(operator, np.ones(3))
+    assert solution.outcome is Outcome.INTERRUPTED
+    np.testing.assert_array_equal(solution.x, 0.5)
+
+
 @pytest.mark.parametrize("when", [2, 9, 30])
 def test_ctrl_c_leaves_the_best_iterate(when):
     A, B, calls = positive(40, 1e4), right_hand_sides(40, 2), []

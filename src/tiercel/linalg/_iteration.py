@@ -115,6 +115,7 @@ class Iteration:
         """Return the best iterates and what there is to say about them."""
         residuals = self.best.residual
         self.end(self.running, Outcome.MAX_ITERATIONS)
+        self.end(self.best.measured <= self.tol, Outcome.CONVERGED)
         outcome = max(self.outcomes, key=GRAVITY.index)
         short = int(np.sum(~(residuals <= self.tol)))
         figures = f"iterations: {self.count}"
