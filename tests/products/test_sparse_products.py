@@ -1,5 +1,7 @@
 """Sparse points give dense results, whatever the number of their columns."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -117,3 +119,75 @@ def test_the_table_of_places_finds_every_column_and_no_other():
     assert np.array_equal(places[: ends[1]], np.arange(len(columns)))
     assert (values[: ends[1]] == 2.0).all()
     assert outside[0] == 4.0 * len(others)
+
+
+def unsorted(dtype, indices):
+    """CSR rows with repeated and unsorted entries, explicit zeros and empty rows."""
+    rng = np.random.default_rng(0)
+    counts = rng.integers(0, 30, 300)
+    counts[::10] = 0
+    ends = np.concatenate([[0], np.cumsum(counts)]).astype(indices)
+    columns = rng.integers(0, 40, ends[-1]).astype(indices)
+    values = rng.standard_normal(ends[-1]).astype(dtype)
+    values[::7] = 0.0
+    X = sparse.csr_array((values, columns, ends), shape=(300, 40))
+    assert not X.has_canonical_format
+    return X
+
+
+@pytest.mark.parametrize("indices", [np.int32, np.int64])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("kernel", KERNELS, ids=str)
+def test_repeated_entries_count_as_their_sum(kernel, dtype, indices):
+    X = unsorted(dtype, indices)
+    before = X.indices.copy(), X.data.copy()
+    dense = X.toarray().astype(float)
+    exact = kernel(dense, dense[:90])
+    op = products.KernelOperator(kernel, X, X[:90], threads=2)
+    tolerance = 5e-6 if dtype == "float32" else 1e-13
+    assert error(op.matrix(), exact) < tolerance
+    assert error(op.gram_product(np.ones(90)), exact.T @ exact.sum(1)) < tolerance
+    assert np.array_equal(before[0], X.indices)  # the caller's matrix is untouched
+    assert np.array_equal(before[1], X.data)
+
+
+@pytest.mark.filterwarnings("ignore:Sparse CSR")
+@pytest.mark.parametrize("on_device", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("unit", [1e3, 1e6, 1e12])
+def test_large_norms_leave_equal_points_equal(unit, dtype, on_device):
+    """Cancellation leaves distances of either sign, and exponentials without end."""
+    X, Z = points(dtype)
+    X, Z = X * unit, Z * unit
+    expected = (X.toarray()[:, None] == Z.toarray()).all(-1).astype(float)
+    for kernel in (k.Gaussian(1.0), k.Matern(2.5), k.Laplacian(), k.Cauchy(0.01)):
+        op = products.KernelOperator(kernel, X, Z, device_memory="1GB")
+        if on_device:
+            op.devices = [pytest.importorskip("torch").device("cpu")]
+        assert np.abs(np.asarray(op.matrix()) - expected).max() < 1e-6
+
+
+def test_points_beyond_reason_are_refused():
+    X, Z = points("float64")
+    with pytest.raises(ValueError, match="length scales away; rescale"):
+        products.matrix(k.Gaussian(1.0), X * 1e40, Z * 1e40)
+    assert np.isfinite(products.matrix(k.Linear(), X * 1e40, Z * 1e40)).all()
+
+
+@pytest.mark.parametrize("kernel", [k.Gaussian(1.0), k.Laplacian(1.0), k.Linear()])
+def test_memory_does_not_grow_with_the_columns(kernel):
+    """Of 65,000,000 columns: the centres alone, made dense, would take 150 GB."""
+    rng = np.random.default_rng(0)
+    n, m, d = 3000, 300, 65_000_000
+    columns = np.sort(rng.integers(0, d, (n, 100)), axis=1)
+    parts = rng.random(n * 100), columns.ravel(), 100 * np.arange(n + 1)
+    X = sparse.csr_array(parts, shape=(n, d))
+    op = products.KernelOperator(kernel, X, X[:m], threads=2)
+    op.product(np.ones(m))  # loads and compiles
+    tracemalloc.start()
+    op = products.KernelOperator(kernel, X, X[:m], threads=2)
+    result = op.gram_product(np.ones(m))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert result.shape == (m,)
+    assert op.plan("gram_product").peak / 4 < peak < op.plan("gram_product").peak < 30e6

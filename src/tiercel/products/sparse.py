@@ -157,7 +157,9 @@ class DeviceSparseTile(SparseTile):
         """Overwrite ``out`` with the kernel between the rows and some columns."""
         points, torch = rows.points, self.functions
         parts = [self._there(p) for p in (points.indptr, points.indices, points.data)]
-        left = torch.sparse_csr_tensor(*parts, size=points.shape)
+        left = torch.sparse_csr_tensor(
+            *parts, size=points.shape, check_invariants=False
+        )
         t = left @ self.right[:, columns]
         if self.distance:
             norms = self._there(rows.squares[:, None])
