@@ -29,7 +29,6 @@ from typing import Any
 
 from tiercel.kernels import Kernel
 from tiercel.products.budget import format_bytes, parse_bytes
-
 from tiercel.products.files import open_rows
 from tiercel.products.kernel_operator import KernelOperator
 from tiercel.products.planner import BudgetError, Plan
@@ -159,7 +158,7 @@ def plan(
     product with k(X, Z): 1,000 x 100 entries, 3 columns, 1 outputs, float64
       on cpu, tiles recomputed in every product; every entry is computed once
       tiles of 512 x 100, 2 at a time
-      working memory 1.0 MB of a budget of 64.0 MB
+      working memory 963 KB of a budget of 64 MB
     """
     return KernelOperator(kernel, X, Z, **options).plan(operation, n_outputs)
 

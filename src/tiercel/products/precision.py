@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-#: Scaled squared norm from which a row is worked in float64: the exponent of a Gaussian
-#: is then known to about FAR * 2**-24, so that products keep a relative error near 1e-6.
+#: Scaled squared norm from which a row is worked in float64. Below it a Gaussian's
+#: exponent is known to about FAR * 2**-24: products keep a relative error near 1e-6.
 FAR = 32.0
 
 #: Below this share of the row's squared norm a distance has lost ten bits or more.
