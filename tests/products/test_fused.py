@@ -115,7 +115,7 @@ CONFIGS = [
 ]
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     config=st.sampled_from(CONFIGS),
     name=st.sampled_from(sorted(ENTRIES)),
