@@ -248,9 +248,9 @@ def _launch(
         config=config,
     )
     total = out[0] if splits == 1 else out.sum(0, dtype=torch.float64).float()
-    if lift != 1.0:  # on its own: the product of both may leave float32's range
-        total = total / lift
-    return total[: x.n, : weights.shape[1]] / unit
+    total = total[: x.n, : weights.shape[1]]
+    # One after the other: the product of both may leave float32's range.
+    return (total / lift if lift != 1.0 else total) / unit
 
 
 def _options(config: Config) -> dict[str, Any]:
