@@ -7,6 +7,7 @@ import pickle
 import subprocess
 import sys
 import threading
+import tracemalloc
 import warnings
 import zipfile
 
@@ -527,6 +528,24 @@ def test_a_stored_array_whose_entry_lies(tmp_path):
     (tmp_path / "t.npz").write_bytes(bytes(archive).replace(true, false))
     with pytest.raises(ValueError, match="damaged"):
         open_rows(tmp_path / "t.npz")
+
+
+def test_an_archive_that_unpacks_to_far_more_is_unpacked_block_by_block(tmp_path):
+    rows = 10**7
+    with (
+        zipfile.ZipFile(tmp_path / "t.npz", "w", zipfile.ZIP_DEFLATED) as archive,
+        archive.open("table.npy", "w") as member,
+    ):
+        member.write(header((rows, 1)))
+        for _ in range(80):
+            member.write(bytes(10**6))
+    assert (tmp_path / "t.npz").stat().st_size < 10**5
+    tracemalloc.start()
+    with open_rows(tmp_path / "t.npz") as source:
+        assert not any(block.any() for _, _, block in prefetched(source, 10**5))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 5e6
 
 
 def test_compressed_columns_are_refused(tmp_path):
