@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tiercel.products.budget import format_bytes
+from tiercel.products.fused.launch import padded_outputs
+from tiercel.products.fused.split import SMALL, padded_depth
 from tiercel.products.planner import BudgetError, Plan, Problem
 
 #: Rows sent at a time: long enough for the bus, short enough to overlap.
@@ -16,10 +18,10 @@ TORCH_TILE_BYTES = 2**30
 #: A tile of torch operations beside the fused kernels, for rows worked in float64.
 FAR_TILE_BYTES = 2**26
 
-#: Rows prepared at a time, in float64, for the fused kernels.
-PREPARED_ROWS = 2**17
+#: What splitting rows for the fused kernels takes, piece by piece, at most.
+SPLITTING_BYTES = 64 * 10**6
 
-#: What one H200 reaches (benchmarks/README.md); only the ratio of the two matters.
+#: Rates aimed at on an H200; only the ratio of stored to recomputed entries matters.
 STORED_ENTRIES = 1.0e12
 FUSED_ENTRIES, FUSED_FLOPS = 3.0e12, 6.0e14
 TORCH_ENTRIES, TORCH_FLOPS = 8.0e10, 4.0e13
@@ -125,17 +127,26 @@ def _peak(p: Problem, method: Method, chunk: int, tile: int, n_devices: int) -> 
     if p.operation in ("cross_product", "gram_product"):
         # The total, what the workers are at, and what waits to be added in its turn.
         vectors += (1 + workers + 2 * workers * n_devices) * p.m * p.outputs * 8
-    results = chunk * p.outputs * 8
     if method.fused:
         rows = p.n if method.resident else workers * chunk
-        work = rows * (4 * p.width + 16) + min(rows, PREPARED_ROWS) * p.d * 24
+        work = rows * _prepared_bytes(p) + min(rows * p.d * 64, SPLITTING_BYTES)
+        # Outputs are padded on the device, and summed in float64 where cut in parts.
+        results = chunk * (4 * padded_outputs(p.outputs) + 12 * p.outputs)
         work += workers * (results + 3 * tile * p.m * 8)
     else:
         # Rows far from the centre are worked in float64 beside the tile, and cast.
         layers = 1 + p.spares + (3 if p.itemsize == 4 else 0)
         prepared = (8 if p.itemsize == 4 else 5) * p.row_bytes
-        work = workers * (tile * (p.m * layers * p.itemsize + prepared) + results)
+        work = workers * tile * (p.m * layers * p.itemsize + prepared)
+        work += workers * chunk * p.outputs * 8
     if p.operation == "gram":
         work += 8 * p.m * p.m
     kept = -(-p.n // n_devices) * p.m * p.itemsize if method.stored else 0
     return workers * sent + centers + vectors + work + kept
+
+
+def _prepared_bytes(p: Problem) -> int:
+    """Return what a row takes once it is split in halves, for every leaf's scales."""
+    leaves = max(1, round(p.width / (p.d + 2)))
+    points = 4 * p.d if p.d <= SMALL else 0
+    return leaves * (4 * padded_depth(p.d) + points + 8)

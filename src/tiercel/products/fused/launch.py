@@ -61,7 +61,7 @@ def apply(
             ],
             dim=1,
         )
-    padded = 1 if outputs == 1 else max(16, 1 << (outputs - 1).bit_length())
+    padded = padded_outputs(outputs)
     tried = [config] if config else _table(entry, rows, padded)
     on_cuda = weights.device.type == "cuda"
     for position, choice in enumerate(tried):
@@ -148,6 +148,17 @@ def power_of_two_scale(values: Any, exponent: int) -> Any:
     largest = values.abs().amax(0)
     power = torch.frexp(torch.where(largest > 0, largest, 1.0)).exponent
     return torch.ldexp(torch.ones_like(largest), (exponent - power).clamp(-126, 126))
+
+
+def padded_outputs(outputs: int) -> int:
+    """Return how many outputs one launch makes for as many as are wanted.
+
+    Examples
+    --------
+    >>> [padded_outputs(outputs) for outputs in (1, 2, 17, 100)]
+    [1, 16, 32, 64]
+    """
+    return 1 if outputs <= 1 else min(64, max(16, 1 << (outputs - 1).bit_length()))
 
 
 def weight_tiles(weights: Any, m_padded: int, outputs: int) -> Any:

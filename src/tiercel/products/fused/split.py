@@ -25,6 +25,9 @@ PAD = 256
 HALF_MAX = 2.0**15
 """Largest magnitude given to a high part; half precision ends at 65504."""
 
+SMALL = 8
+"""Up to this many coordinates the points are kept in float32 beside the halves."""
+
 
 @dataclass(frozen=True)
 class Operand:
@@ -100,7 +103,7 @@ def prepare(
     points: Any,
     scale: float = 1.0,
     *,
-    small: int = 8,
+    small: int = SMALL,
     seen: Callable[[slice], Any] | None = None,
 ) -> Operand:
     """Split ``points`` for the fused kernels; plain torch, on any device.
