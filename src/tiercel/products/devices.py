@@ -9,8 +9,8 @@ device, and several workers on one device, which is how it is tested.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Generator
+from contextlib import closing
 from functools import cached_property
 from importlib.util import find_spec
 from typing import Any
@@ -26,6 +26,7 @@ from tiercel.products.device_plan import (
     recomputed_rate,
     stored_rate,
 )
+from tiercel.products.device_worker import Worker
 from tiercel.products.fused_rows import FusedRows, launches
 from tiercel.products.ordered import ordered_map
 from tiercel.products.planner import BudgetError, Plan, Problem
@@ -42,39 +43,6 @@ from tiercel.products.torch_tiles import (
 
 #: Operations that make every tile once, on the first device.
 ONCE = ("gram", "matrix")
-
-
-class Worker:
-    """One device at work: its stream, its copy of the centres, its way to multiply."""
-
-    def __init__(self, device: Any, maker: Any, own_stream: bool) -> None:
-        import torch
-
-        self.torch, self.device, self.maker = torch, device, maker
-        self.stream = None
-        if own_stream and device.type == "cuda":
-            self.stream = torch.cuda.Stream(device)
-
-    @contextmanager
-    def at_work(self) -> Iterator[None]:
-        """Run the block on the worker's stream and wait for it to finish."""
-        if self.stream is None:
-            yield
-            return
-        with self.torch.cuda.stream(self.stream):
-            yield
-            self.stream.synchronize()
-
-    def take(self, array: Any) -> Any:
-        """Bring an array (numpy, tensor or CSR) to the device."""
-        if not isinstance(array, np.ndarray) and not _arrays.is_torch(array):
-            return array  # sparse rows are sent by their tile, compressed
-        tensor = as_tensor(array)
-        if tensor.device == self.device:
-            return tensor
-        if self.stream is not None and tensor.device.type == "cpu":
-            tensor = tensor.pin_memory()
-        return tensor.to(self.device, non_blocking=self.stream is not None)
 
 
 class DeviceEngine:
