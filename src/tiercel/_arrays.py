@@ -68,9 +68,9 @@ def check_float(array: Any, name: str) -> Any:
             )
         half = array.dtype in (torch.float16, torch.bfloat16)
         return array.to(torch.float32 if half else torch.float64)
-    dtype = array.dtype
+    dtype = array.dtype.newbyteorder("=")
     if dtype in FLOATS:
-        return array
+        return array.astype(dtype, copy=False)
     if dtype.kind == "c":
         raise TypeError(f"{name} is complex; split it into real and imaginary parts")
     if dtype.kind not in "fiub":
@@ -106,8 +106,14 @@ def check_points(X: Any, name: str = "X") -> Any:
     """
     if sparse.issparse(X):
         X = sparse.csr_matrix(X) if not isinstance(X, sparse.csr_array) else X
-    elif not is_torch(X):
-        X = np.asarray(X)
+    elif is_torch(X):
+        if str(X.layout) != "torch.strided":
+            raise TypeError(
+                f"{name} is a sparse tensor; pass a scipy CSR matrix, or "
+                f"{name}.to_dense()"
+            )
+    else:
+        X = _as_array(X, name)
     if X.ndim != 2:
         hint = f"; use {name}.reshape(-1, 1) for a single column" if X.ndim == 1 else ""
         raise ValueError(
@@ -119,3 +125,15 @@ def check_points(X: Any, name: str = "X") -> Any:
     if not all_finite(X):
         raise ValueError(f"{name} holds NaN or infinite values; impute or drop them")
     return X
+
+
+def _as_array(X: Any, name: str) -> np.ndarray:
+    """Return what numpy reads, masks and nullable columns of DataFrames respected."""
+    if np.ma.is_masked(X):
+        raise ValueError(f"{name} has masked entries; fill them, or drop their rows")
+    columns = getattr(X, "dtypes", ())
+    if any(hasattr(kind, "na_value") for kind in columns) and all(
+        kind.kind in "fiub" for kind in columns
+    ):
+        return X.to_numpy(dtype=np.float64, na_value=np.nan)
+    return np.asarray(X)

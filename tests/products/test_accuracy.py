@@ -111,3 +111,65 @@ def test_float32_far_from_the_other_points_is_worked_in_float64():
     for engine in ("numpy", "torch"):
         op = operator(k.Gaussian(2.0), X, Z, engine)
         assert error(op.product(V), exact @ V) < 1e-6
+
+
+@every_kernel
+@every_dtype
+@every_engine
+def test_clusters_and_outliers_lose_nothing(make, dtype, engine):
+    """Distances within a far cluster drown in its norm, in float64 too."""
+    X, Z, _, _, _ = problem(dtype, n=200, m=50)
+    X[::2] += 3000.0
+    Z[::2] += 3000.0
+    X[::50] *= 10.0
+    Z[::30] *= 10.0
+    check(make(2.0), X, Z, engine)
+
+
+@every_kernel
+@every_dtype
+@every_engine
+@pytest.mark.parametrize("unit", [1e6, 1e9, 1e14])
+@pytest.mark.filterwarnings("error")
+def test_points_far_apart_are_strangers_and_equal_ones_equal(make, dtype, engine, unit):
+    """Rounding would leave distances below zero, and exponentials without end."""
+    X, Z, _, _, _ = problem(dtype, n=200, m=50)
+    X, Z = unit * X, unit * Z
+    K = np.asarray(operator(make(1.0), X, Z, engine).matrix())
+    equal = (X[:, None] == Z[None]).all(-1)
+    assert (K[equal] == 1.0).all()
+    assert K[~equal].max() < 1e-8
+
+
+@every_dtype
+@every_engine
+def test_points_beyond_reason_are_refused(dtype, engine):
+    X, Z, _, _, _ = problem(dtype, n=200, m=50)
+    op = operator(k.Gaussian(1.0), 1e18 * X, 1e18 * Z, engine)
+    with pytest.raises(ValueError, match="length scales away; rescale"):
+        op.matrix()
+    op = operator(k.Gaussian(1.0), 1e18 * X, Z, engine)
+    with pytest.raises(ValueError, match="length scales away; rescale"):
+        op.matrix()
+
+
+class Overlap(k.Kernel):
+    """A kernel that evaluates itself, dense or sparse."""
+
+    takes_sparse = True
+
+    def evaluate(self, X, Z):
+        assert str(X.dtype).endswith("float64")
+        assert str(Z.dtype).endswith("float64")
+        overlap = X @ Z.T
+        return overlap.toarray() if sparse.issparse(overlap) else overlap
+
+
+@every_dtype
+@pytest.mark.parametrize("engine", ["numpy", "torch", "sparse"])
+def test_kernels_evaluate_themselves_in_float64(dtype, engine):
+    X, Z, _, _, _ = problem(dtype, n=200, m=50)
+    exact = X.astype(float) @ Z.T.astype(float)
+    op = operator(0.5 * Overlap() + k.Linear(), X, Z, engine)
+    assert error(op.matrix(), 1.5 * exact) < (1e-7 if dtype == "float32" else 1e-15)
+    assert error(op.gram(), 2.25 * exact.T @ exact) < 1e-14

@@ -120,6 +120,33 @@ def test_tables_of_pandas_and_polars():
         assert error(found, exact) < 1e-14
 
 
+def test_nullable_columns_of_pandas():
+    pandas = pytest.importorskip("pandas")
+    X, Z, V, _, _ = problem("float64", n=90, m=20)
+    table = pandas.DataFrame(X).convert_dtypes()
+    exact = k.Gaussian(2.0)(X, Z) @ V
+    assert error(products.product(k.Gaussian(2.0), table, Z, V), exact) < 1e-14
+    table.iloc[3, 2] = pandas.NA
+    with pytest.raises(ValueError, match="NaN"):
+        products.product(k.Gaussian(2.0), table, Z, V)
+
+
+def test_masks_and_sparse_tensors_are_not_passed_over():
+    torch = pytest.importorskip("torch")
+    X, Z, V, _, _ = problem("float64", n=90, m=20)
+    with pytest.raises(ValueError, match="masked entries"):
+        products.product(k.Gaussian(), np.ma.masked_array(X, X > 1.0), Z, V)
+    with pytest.raises(TypeError, match="sparse tensor"):
+        products.product(k.Gaussian(), torch.from_numpy(X).to_sparse_coo(), Z, V)
+
+
+def test_float32_in_the_other_byte_order_stays_float32():
+    X, Z, V, _, _ = problem("float32", n=90, m=20)
+    op = products.KernelOperator(k.Gaussian(), X.astype(X.dtype.newbyteorder()), Z)
+    assert op.dtype == np.float32
+    assert np.array_equal(op.product(V), products.product(k.Gaussian(), X, Z, V))
+
+
 def test_numpy_and_torch_may_meet():
     torch = pytest.importorskip("torch")
     X, Z, V, U, w = problem("float64", n=90, m=20)

@@ -129,8 +129,18 @@ KERNELS = [
 @pytest.mark.parametrize("kernel", KERNELS, ids=str)
 @pytest.mark.parametrize(("m", "outputs"), [(1000, 1), (1000, 20), (50, 3)])
 def test_plans_tell_the_memory_that_is_used(kernel, m, outputs, dtype):
+    check_plans(kernel, m, 10, outputs, dtype)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("length_scale", [2.0, 40.0])
+def test_plans_count_wide_rows_and_those_in_float64(length_scale, dtype):
+    check_plans(k.Gaussian(length_scale), 200, 500, 1, dtype)
+
+
+def check_plans(kernel, m, d, outputs, dtype):
     rng = np.random.default_rng(0)
-    X = rng.standard_normal((6000, 10)).astype(dtype)
+    X = rng.standard_normal((6000, d)).astype(dtype)
     V, U = rng.random((m, outputs)).astype(dtype), rng.random((6000, outputs))
     for operation, vectors in (
         ("product", V), ("cross_product", U), ("gram_product", V), ("gram", None)

@@ -166,7 +166,7 @@ VERBS = {
 
 @pytest.mark.parametrize("verb", VERBS)
 @pytest.mark.parametrize("stop", [KeyError, KeyboardInterrupt])
-@pytest.mark.parametrize("on_device", [True])
+@pytest.mark.parametrize("on_device", [False, True])
 def test_a_callback_that_raises_leaves_no_thread_behind(verb, stop, on_device):
     X, Z, V, U, _ = problem("float64", n=3000)
     rows = products.GeneratedRows(lambda a, b: X[a:b], X.shape)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tiercel import kernels as k
 from tiercel import products
+from tiercel.products.planner import Problem, plan_cpu
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -70,13 +71,61 @@ def test_any_budget_gives_the_same_answer(memory, threads, n, m, outputs):
     assert np.allclose(op.gram_product(V, w), exact, rtol=1e-11, atol=1e-10)
 
 
-def test_the_result_does_not_depend_on_the_threads():
-    X, Z, V, _, _ = problem("float32", n=20_000)
-    results = [
-        products.gram_product(k.Gaussian(2.0), X, Z, V, threads=t) for t in (1, 2, 3)
-    ]
-    assert np.array_equal(results[0], results[1])
-    assert np.array_equal(results[0], results[2])
+@pytest.mark.parametrize("memory", [None, "4MB", "1.5MB"])
+@pytest.mark.parametrize("n", [3000, 20_000])
+def test_the_result_does_not_depend_on_the_threads(n, memory):
+    X, Z, V, U, w = problem("float32", n=n)
+    results = []
+    for threads in (1, 2, 3, 7):
+        op = products.KernelOperator(
+            k.Laplacian(2.0), X, Z, threads=threads, memory=memory
+        )
+        verbs = op.product(V), op.cross_product(U), op.gram_product(V, w)
+        results.append([*verbs, op.gram(w) if memory is None else None])
+    for result in results[1:]:
+        for found, first in zip(result, results[0], strict=True):
+            assert np.array_equal(found, first)
+
+
+@pytest.mark.parametrize(
+    "operation", ["product", "cross_product", "gram_product", "gram", "matrix"]
+)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("kernel", [k.Gaussian(2.0), k.Matern(1.5) * k.Laplacian()])
+@pytest.mark.parametrize("from_disk", [False, True])
+def test_the_budget_named_by_the_error_is_enough(operation, dtype, kernel, from_disk):
+    X, Z, _, _, _ = problem(dtype, n=3000)
+    rows = products.GeneratedRows(lambda a, b: X[a:b], X.shape, X.dtype)
+    points = (rows if from_disk else X), Z
+    with pytest.raises(products.BudgetError, match="would do") as caught:
+        products.plan(kernel, *points, 3, operation, memory="10kB")
+    named = re.search(r"; (\S+ .?B) would do", str(caught.value))[1]
+    plan = products.plan(kernel, *points, 3, operation, memory=named)
+    assert plan.peak <= products.parse_bytes(named)
+
+
+@settings(deadline=None, max_examples=200)
+@given(
+    memory=st.integers(10_000, 10**9),
+    n=st.integers(1, 10**8),
+    m=st.integers(1, 10**5),
+    threads=st.integers(1, 64),
+    from_disk=st.booleans(),
+)
+def test_any_plan_stays_within_its_budget(memory, n, m, threads, from_disk):
+    problem = Problem(
+        "gram_product", n, m, d=10, outputs=3, itemsize=4, width=12,
+        row_bytes=40, from_disk=from_disk, held=1000,
+    )  # fmt: skip
+    try:
+        plan = plan_cpu(problem, memory, threads)
+    except products.BudgetError:
+        return
+    assert plan.peak <= memory
+    assert 1 <= plan.threads <= threads
+    alone = plan_cpu(problem, memory, threads=1)
+    sizes = alone.tile_rows, alone.tile_columns, alone.block_rows
+    assert (plan.tile_rows, plan.tile_columns, plan.block_rows) == sizes
 
 
 def test_the_callback_sees_every_row_go_by():

@@ -9,7 +9,8 @@ kept in float64, and in an order that does not depend on the threads.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import closing
 from typing import Any
 
 import numpy as np
@@ -64,8 +65,7 @@ class CPUEngine:
                 else:
                     out[start:stop] += K @ V[columns]
 
-        for _ in self._run(work):
-            pass
+        self._run(work)
         return out
 
     def cross_product(self, U: np.ndarray) -> np.ndarray:
@@ -85,7 +85,9 @@ class CPUEngine:
         whole = self.stored is not None or self.plan.tile_columns >= self.shape[1]
 
         def weigh(W: np.ndarray, start: int, stop: int) -> np.ndarray:
-            return W if weights is None else W * weights[start:stop, None]
+            if weights is None:
+                return W
+            return W * weights[start:stop, None].astype(W.dtype, copy=False)
 
         def work(piece: tuple[int, Any]) -> np.ndarray:
             total = np.zeros(V.shape)
@@ -115,19 +117,20 @@ class CPUEngine:
         height = gram_rows(self.plan.tile_rows, n)
         block, G = np.empty((height, m)), np.zeros((m, m))
         cross = None if targets is None else np.zeros((m, targets.shape[1]))
-        for first, X in self._blocks():
-            for start in range(0, X.shape[0], height):
-                rows = X[start : start + height]
-                here = slice(first + start, first + start + rows.shape[0])
-                K, root = block[: rows.shape[0]], None
-                if weights is not None:
-                    root = np.sqrt(weights[here], dtype=np.float64)[:, None]
-                self._fill_rows(tile, rows, root, K)
-                if cross is not None and targets is not None:
-                    right = targets[here].astype(np.float64)
-                    cross += K.T @ (right if root is None else root * right)
-                self._add_gram(K, G)
-                self._report(here.stop)
+        with single_threaded_blas(), closing(self._blocks()) as blocks:
+            for first, X in blocks:
+                for start in range(0, X.shape[0], height):
+                    rows = X[start : start + height]
+                    here = slice(first + start, first + start + rows.shape[0])
+                    K, root = block[: rows.shape[0]], None
+                    if weights is not None:
+                        root = np.sqrt(weights[here], dtype=np.float64)[:, None]
+                    self._fill_rows(tile, rows, root, K)
+                    if cross is not None and targets is not None:
+                        right = targets[here].astype(np.float64)
+                        cross += K.T @ (right if root is None else root * right)
+                    self._add_gram(K, G)
+                    self._report(here.stop)
         return mirror_lower(G), cross
 
     def matrix(self, out: np.ndarray) -> np.ndarray:
@@ -137,8 +140,7 @@ class CPUEngine:
             for start, stop, columns, K in self._tiles(*piece):
                 out[start:stop, columns] = K
 
-        for _ in self._run(work):
-            pass
+        self._run(work)
         return out
 
     def _fill_rows(self, tile: Any, X: Any, root: Any, out: np.ndarray) -> None:
@@ -171,8 +173,8 @@ class CPUEngine:
         self._in_parallel(work, reversed(range(0, m, PANEL)))
 
     def _in_parallel(self, work: Callable[[int], None], pieces: Iterable[int]) -> None:
-        with single_threaded_blas():
-            for _ in ordered_map(work, pieces, self.plan.threads):
+        with closing(ordered_map(work, pieces, self.plan.threads)) as results:
+            for _ in results:
                 pass
 
     def _tiles(
@@ -203,32 +205,45 @@ class CPUEngine:
             flat = self._local.flat = [np.empty(size, self.dtype) for _ in range(count)]
         return [b[: rows * columns].reshape(rows, columns) for b in flat]
 
-    def _blocks(self) -> Iterator[tuple[int, Any]]:
+    def _blocks(self) -> Generator[tuple[int, Any], None, None]:
         """Yield (first row, rows): all of X at once, or block after block from disk."""
-        if self.plan.problem.from_disk:
-            for start, _, block in prefetched(self.X, self.plan.block_rows):
-                yield start, block
-        else:
+        if not self.plan.problem.from_disk:
             yield 0, self.X
+            return
+        with closing(prefetched(self.X, self.plan.block_rows)) as blocks:
+            for start, _, block in blocks:
+                yield start, block
 
-    def _run(self, work: Any) -> Iterator[Any]:
-        """Yield ``work((first row, rows))`` for every piece, in order."""
+    def _run(
+        self,
+        work: Callable[[tuple[int, Any]], Any],
+        add: Callable[[Any], object] | None = None,
+    ) -> None:
+        """Do ``add(work((first row, rows)))`` for every piece, in order."""
         step = self.plan.piece_rows
-        with single_threaded_blas():
-            for first, X in self._blocks():
-                pieces = (
-                    (first + a, X[a : a + step]) for a in range(0, X.shape[0], step)
-                )
-                # A block's buffer is read into again once all of its pieces are done.
-                results = ordered_map(work, pieces, self.plan.threads)
-                for index, result in enumerate(results, 1):
-                    yield result
-                    self._report(first + min(index * step, X.shape[0]))
+        with single_threaded_blas(), closing(self._blocks()) as blocks:
+            for first, X in blocks:
+                # Cut in the worker: of sparse rows a slice is a copy.
+                def cut_and_work(a: int, first: int = first, X: Any = X) -> Any:
+                    return work((first + a, X[a : a + step]))
 
-    def _sum(self, work: Any, outputs: int) -> np.ndarray:
+                starts = range(0, X.shape[0], step)
+                # A block's buffer is read into again once all of its pieces are done.
+                with closing(
+                    ordered_map(cut_and_work, starts, self.plan.threads)
+                ) as results:
+                    for a, result in zip(starts, results, strict=True):
+                        if add is not None:
+                            add(result)
+                        self._report(first + min(a + step, X.shape[0]))
+
+    def _sum(self, work: Callable[[tuple[int, Any]], Any], outputs: int) -> np.ndarray:
         total = np.zeros((self.shape[1], outputs))
-        for part in self._run(work):
-            total += part
+
+        def add(part: np.ndarray) -> None:
+            np.add(total, part, out=total)
+
+        self._run(work, add)
         return total
 
     def _report(self, rows: int) -> None:

@@ -299,6 +299,9 @@ class DeviceEngine:
         if not self._fuses(operation):
             tile = self._tiles(self.home, dtype).tile
             width, spares = tile.width, tile.spares + temporaries(self.op.kernel)
+            if sparse.issparse(self.op.Z):
+                # Products and norms come as arrays of their own, in float64.
+                spares += 24 // (8 if wide else 4)
         return Problem(
             operation=operation,
             n=self.op.shape[0],
@@ -310,6 +313,7 @@ class DeviceEngine:
             row_bytes=self.op.row_bytes,
             spares=spares,
             from_disk=self.op.from_disk,
+            held=self.op.held_bytes,
         )
 
     @cached_property

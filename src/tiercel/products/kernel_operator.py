@@ -248,6 +248,8 @@ class KernelOperator:
             itemsize=dtype.itemsize,
             spares=tile.spares + temporaries(self.kernel),
             from_disk=self.from_disk,
+            slices_copy=sparse.issparse(self.X),
+            held=self.held_bytes,
         )
 
     def _tile(self, dtype: np.dtype[Any]) -> Any:
@@ -272,6 +274,11 @@ class KernelOperator:
             entry = self.X.data.itemsize + self.X.indices.itemsize
             return 8 + -(-entry * self.X.nnz // self.shape[0])
         return self.X.shape[1] * self.dtype.itemsize
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes that a source of rows needs for itself, beside the blocks it fills."""
+        return getattr(self.X, "held_bytes", 0)
 
     @property
     def _tile_dtype(self) -> np.dtype[Any]:

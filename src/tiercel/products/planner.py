@@ -10,6 +10,7 @@ import os
 from dataclasses import dataclass, replace
 
 from tiercel.products.budget import format_bytes
+from tiercel.products.precision import REMADE
 
 #: A tile should stay in a core's share of the cache.
 TILE_BYTES = 3 * 2**20
@@ -24,6 +25,10 @@ PANEL = 256
 
 #: Rows read at a time from disk: long sequential reads.
 READ_BYTES = 32 * 2**20
+
+#: Threads that tiles are cut for: were it those at work, a small budget would make
+#: the tiles, and with them the rounding, depend on the machine.
+NOMINAL_THREADS = 16
 
 #: Below this many kernel entries threads cost more than they bring.
 SMALL = 2**20
@@ -45,8 +50,10 @@ class Problem:
     itemsize: int
     width: int  # numbers that a prepared centre holds
     row_bytes: int  # of the data as they are
-    spares: int = 0
+    spares: int = 0  # tile-sized arrays beside the tile
     from_disk: bool = False
+    slices_copy: bool = False  # as those of sparse rows do
+    held: int = 0  # bytes that a source of rows needs for itself
 
 
 @dataclass(frozen=True)
@@ -70,11 +77,6 @@ class Plan:
         rows = PIECE_TILES * self.tile_rows
         fair = -(-self.problem.n // (64 * self.tile_rows)) * self.tile_rows
         return max(self.tile_rows, min(rows, fair))
-
-    @property
-    def read_passes(self) -> int:
-        """How often the rows are read for one product."""
-        return 2 if self.evaluations == 2 and self.device != "cpu" else 1
 
     def __str__(self) -> str:
         p = self.problem
@@ -115,22 +117,24 @@ def plan_cpu(problem: Problem, budget: int, threads: int | None = None) -> Plan:
     if p.operation in ("product", "matrix"):
         # No second use of the row: let the tile be square enough for the cache.
         columns = min(p.m, max(MIN_TILE_COLUMNS, TILE_BYTES // (rows * p.itemsize)))
-    if threads is None:
-        threads = cpu_threads() if p.n * p.m > SMALL else 1
     block = p.n
     if p.from_disk:
         block = max(rows, min(p.n, READ_BYTES // p.row_bytes))
-    plan = _cpu(p, budget, threads, rows, columns, block)
+    plan = _cpu(p, budget, NOMINAL_THREADS, rows, columns, block)
     while plan.peak > budget:
         smaller = _shrink(plan)
         if smaller is None:
             raise BudgetError(
                 f"a memory budget of {format_bytes(budget)} is too small for "
                 f"{p.operation} with {p.m:,} centers and {p.d:,} columns; "
-                f"{format_bytes(plan.peak)} would do"
+                f"{format_bytes(plan.peak, enough=True)} would do"
             )
         plan = smaller
-    return plan
+    if threads is None:
+        threads = cpu_threads() if p.n * p.m > SMALL else 1
+    sizes = plan.tile_rows, plan.tile_columns, plan.block_rows
+    fitting = (_cpu(p, budget, t, *sizes) for t in range(threads, 0, -1))
+    return next(plan for plan in fitting if plan.peak <= budget)
 
 
 def _shrink(plan: Plan) -> Plan | None:
@@ -145,7 +149,7 @@ def _shrink(plan: Plan) -> Plan | None:
     elif columns > 4 * MIN_TILE_COLUMNS and p.operation != "gram":
         columns = max(4 * MIN_TILE_COLUMNS, columns // 2)
     elif threads > 1:
-        threads = max(1, threads // 2)
+        threads = 1
     elif rows > MIN_TILE_ROWS:
         rows = max(MIN_TILE_ROWS, rows // 2)
     elif columns > MIN_TILE_COLUMNS and p.operation != "gram":
@@ -163,19 +167,21 @@ def _cpu(
     accumulates = p.operation in ("cross_product", "gram_product")
     twice = p.operation == "gram_product" and columns < p.m
     tile = rows * columns * p.itemsize * (1 + p.spares)
+    left = 5 * rows * p.row_bytes  # scaled rows
     if p.itemsize == 4:
-        tile += rows * columns * 8  # rows far from the centre are worked in float64
-    left = rows * 5 * p.row_bytes  # scaled rows, by way of float64
+        # Rows far from the centre are worked in float64, all of them by way of it.
+        tile += min(rows * columns, max(REMADE, columns)) * 12
+        left = 8 * rows * p.row_bytes
     right = p.width * p.m * (p.itemsize + 16)
     vectors = p.m * p.outputs * p.itemsize + rows * p.outputs * 8 * threads
     sums = (2 * threads + 2) * p.m * p.outputs * 8 if accumulates else 0
-    read = 3 * block * p.row_bytes if p.from_disk else 0
+    read = 3 * block * p.row_bytes + p.held if p.from_disk else 0
     peak = threads * (tile + left) + right + vectors + sums + read
     if p.operation == "gram":
         # The Gram matrix is made of tall blocks, several tiles high, and of panels.
         peak += gram_rows(rows, p.n) * p.m * 8
         peak += threads * min(PANEL, p.m) * p.m * 8
-    return Plan(
+    plan = Plan(
         problem=p,
         device="cpu",
         method="tiles recomputed in every product",
@@ -187,6 +193,10 @@ def _cpu(
         peak=peak,
         budget=budget,
     )
+    if p.slices_copy:
+        copies = gram_rows(rows, p.n) if p.operation == "gram" else plan.piece_rows
+        plan = replace(plan, peak=peak + threads * copies * p.row_bytes)
+    return plan
 
 
 def gram_rows(tile_rows: int, n: int) -> int:

@@ -15,6 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from tiercel.kernels import Kernel
+from tiercel.products.precision import LARGE
 from tiercel.products.reach import check_reach
 from tiercel.products.sparse_loops import compress, places_of, statistics
 
@@ -24,9 +25,6 @@ FULL = 1 / 8
 
 #: Share of the squared norms below which a distance has lost half of its digits.
 NEAR = 2.0**-20
-
-#: Squared norm from which rounding shows in distances, even to a smooth kernel.
-LARGE = 2.0**20
 
 #: Numbers that the look for near pairs, and their differences, may take at a time.
 REPAIRED = 2**17
@@ -92,7 +90,7 @@ class SparseTile:
         )  # fmt: skip
         kept = values[: ends[-1]], places[: ends[-1]], ends
         if self.distance:
-            check_reach(squares)
+            check_reach(float(squares.max()))
         return Left(sparse.csr_matrix(kept, shape=(n, width)), squares, outside)
 
     def fill(self, rows: Left, columns: slice, out: Any, spare: list[Any]) -> None:
@@ -138,8 +136,6 @@ class SparseTile:
 
 class DeviceSparseTile(SparseTile):
     """The same on a torch device, where the product is torch's."""
-
-    spares = 2  # a product comes as an array of its own, in float64, as do the norms
 
     def __init__(self, kernel: Kernel, Z: Any, functions: Any, device: Any) -> None:
         self.device = device

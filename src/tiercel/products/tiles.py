@@ -7,8 +7,9 @@ and no pass over the tile. Three things keep float32 answers float32-grade:
 * points are centred by the mean of Z first: distances do not change, rounding does;
 * rows so far from that centre that their rounding would show (:data:`FAR`) are done in
   float64, and only those;
-* kernels that are not smooth at distance zero (`rough`) get their nearest pairs from
-  differences, where the expansion has lost its digits.
+* near pairs, where the expansion has lost its digits, are made from differences if the
+  kernel is not smooth at distance zero (`rough`), or if rows are so far from the centre
+  that float64 does not do either (:data:`LARGE`).
 
 The code serves numpy and torch alike: ``xp`` is one of the two modules, and
 ``functions`` what computes the kernels' elementwise functions for it.
@@ -16,7 +17,7 @@ The code serves numpy and torch alike: ``xp`` is one of the two modules, and
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -29,7 +30,14 @@ from tiercel.kernels import (
     Scaled,
     Sum,
 )
-from tiercel.products.precision import FAR, NEAR
+from tiercel.products.precision import (
+    FAR,
+    LARGE,
+    NEAR,
+    REMADE,
+    REMADE_ON_DEVICE,
+)
+from tiercel.products.reach import check_reach
 from tiercel.products.sparse import DeviceSparseTile, SparseTile
 
 #: Up to this many columns differences are cheaper than repairing an expansion.
@@ -53,6 +61,14 @@ def constants(values: np.ndarray, like: Any, xp: Any) -> Any:
 def nonzero(mask: Any, xp: Any) -> tuple[Any, ...]:
     """Return the positions where ``mask`` holds, one array for each axis."""
     return np.nonzero(mask) if xp is np else xp.nonzero(mask, as_tuple=True)
+
+
+class Left(NamedTuple):
+    """Rows ready to be multiplied with the columns of the centres."""
+
+    points: Any  # [x, |x|^2, 1], centred and scaled
+    squares: Any
+    largest: float
 
 
 class DistanceTile:
@@ -92,11 +108,13 @@ class DistanceTile:
         if dtype not in self._right:
             xp = self.xp
             scaled = (cast(self._Z, xp.float64) - self.center) * self.scale
+            squares = (scaled * scaled).sum(1)
+            check_reach(float(squares.max()))
             m, d = scaled.shape
             right = xp.empty((d + 2, m), dtype=dtype, **_on(scaled, xp))
             right[:-2] = cast(-2.0 * self.fold * scaled.T, dtype)
             right[-2] = self.fold
-            right[-1] = cast(self.fold * (scaled * scaled).sum(1), dtype)
+            right[-1] = cast(self.fold * squares, dtype)
             self._right[dtype] = self._settled(right)
         return self._right[dtype]
 
@@ -110,46 +128,55 @@ class DistanceTile:
         """Return what a block of rows needs for all its tiles."""
         xp = self.xp
         if self.direct:
-            return cast(X, self.dtype), None, None, None
-        left, squares = self._left(X, self.dtype)
-        far = far_left = None
-        if self.dtype == xp.float32 and float(squares.max()) > FAR:
-            far = nonzero(squares > FAR, xp)[0]
-            far_left, _ = self._left(X[far], xp.float64)
-        return left, squares, far, far_left
+            return cast(X, self.dtype), None, None
+        left = self._left(X, self.dtype)
+        if self.dtype == xp.float64 or left.largest <= FAR:
+            return left, None, None
+        far = nonzero(left.squares > FAR, xp)[0]
+        # These are done in float64 alone.
+        left.points[far] = 0.0
+        left.squares[far] = 0.0
+        return left, far, self._left(X[far], xp.float64)
 
-    def _left(self, X: Any, dtype: Any) -> tuple[Any, Any]:
+    def _left(self, X: Any, dtype: Any) -> Left:
         xp = self.xp
         # Subtract in float64: the mean is no float32 number, and far data would lose.
-        scaled = cast((cast(X, xp.float64) - self.center) * self.scale, dtype)
-        left = xp.empty((X.shape[0], X.shape[1] + 2), dtype=dtype, **_on(scaled, xp))
-        left[:, :-2] = scaled
-        squares = (scaled * scaled).sum(1)
-        left[:, -2] = squares
-        left[:, -1] = 1.0
-        return left, squares
+        with np.errstate(over="ignore"):
+            scaled = cast((cast(X, xp.float64) - self.center) * self.scale, dtype)
+            squares = (scaled * scaled).sum(1)
+        largest = float(squares.max())
+        check_reach(largest)
+        points = xp.empty((X.shape[0], X.shape[1] + 2), dtype=dtype, **_on(scaled, xp))
+        points[:, :-2] = scaled
+        points[:, -2] = squares
+        points[:, -1] = 1.0
+        return Left(points, squares, largest)
 
     def fill(self, rows: Any, columns: slice, out: Any, spare: list[Any]) -> None:
         """Overwrite ``out`` with the kernel between the rows and some columns."""
-        left, squares, far, far_left = rows
+        left, far, far_left = rows
         if self.direct:
             self._differences(left, columns, out, spare[0])
             self.kernel.profile_in_place(out, self.functions)
             return
-        self._expand(left, squares, columns, out)
-        if far is not None:
-            shape = (far_left.shape[0], out.shape[1])
-            exact = self.xp.empty(shape, dtype=far_left.dtype, **_on(far_left, self.xp))
-            far_squares = cast(squares[far], exact.dtype)
-            self._expand(far_left, far_squares, columns, exact)
-            out[far] = cast(exact, self.dtype)
+        self._expand(left, columns, out)
+        if far is None:
+            return
+        step = self._at_once(out.shape[1])
+        for start in range(0, len(far), step):
+            part = slice(start, start + step)
+            some = Left(far_left.points[part], far_left.squares[part], far_left.largest)
+            shape = (len(some.points), out.shape[1])
+            exact = self.xp.empty(shape, dtype=self.xp.float64, **_on(out, self.xp))
+            self._expand(some, columns, exact)
+            out[far[part]] = cast(exact, self.dtype)
 
-    def _expand(self, left: Any, squares: Any, columns: slice, out: Any) -> None:
+    def _expand(self, left: Left, columns: slice, out: Any) -> None:
         """Make the kernel's values from one matrix product."""
-        xp, dtype = self.xp, left.dtype
-        xp.matmul(left, self.right(dtype)[:, columns], out=out)
-        if self.kernel.rough:
-            self._repair(left, squares, columns, out)
+        xp, dtype = self.xp, left.points.dtype
+        xp.matmul(left.points, self.right(dtype)[:, columns], out=out)
+        if self.kernel.rough or (dtype == xp.float64 and left.largest > LARGE):
+            self._repair(left, columns, out)
         self.kernel.profile_in_place(out, self.functions)
 
     def _differences(self, X: Any, columns: slice, out: Any, spare: Any) -> None:
@@ -164,18 +191,30 @@ class DistanceTile:
         if self.fold != 1.0:
             out *= self.fold
 
-    def _repair(self, left: Any, squares: Any, columns: slice, out: Any) -> None:
+    def _repair(self, left: Left, columns: slice, out: Any) -> None:
         """Recompute the distances of near pairs from differences."""
-        near = out < (self.fold * NEAR) * squares[:, None]
-        if not bool(near.any()):
-            return
-        i, j = nonzero(near, self.xp)
-        points = self.points(left.dtype)[columns]
-        step = max(1, 10**6 // points.shape[1])
-        for start in range(0, len(i), step):
-            a, b = i[start : start + step], j[start : start + step]
-            gaps = left[a, :-2] - points[b]
-            out[a, b] = self.fold * (gaps * gaps).sum(1)
+        points = self.points(left.points.dtype)[columns]
+        bound = (self.fold * NEAR) * left.squares[:, None]
+        rows = self._at_once(out.shape[1])
+        for first in range(0, out.shape[0], rows):
+            part = slice(first, first + rows)
+            near = out[part] < bound[part]
+            if self.fold < 0:
+                near = out[part] > bound[part]
+            if not bool(near.any()):
+                continue
+            i, j = nonzero(near, self.xp)
+            i += first
+            step = self._at_once(points.shape[1])
+            for start in range(0, len(i), step):
+                a, b = i[start : start + step], j[start : start + step]
+                gaps = left.points[a, :-2] - points[b]
+                out[a, b] = self.fold * (gaps * gaps).sum(1)
+
+    def _at_once(self, numbers: int) -> int:
+        """Return how many rows of some numbers to work at a time."""
+        many = REMADE if self.xp is np else REMADE_ON_DEVICE
+        return max(1, many // numbers)
 
 
 class DotTile:
@@ -212,15 +251,25 @@ class OwnTile:
     width = 0
 
     def __init__(self, kernel: Kernel, Z: Any, dtype: Any, xp: Any) -> None:
-        self.kernel, self.Z, self.dtype = kernel, Z, dtype
+        self.kernel, self.xp = kernel, xp
+        self.Z = Z if kernel.precomputed else self._wide(Z)
 
     def rows(self, X: Any) -> Any:
         """Return what a block of rows needs for all its tiles."""
-        return X
+        return X if self.kernel.precomputed else self._wide(X)
 
     def fill(self, rows: Any, columns: slice, out: Any, spare: list[Any]) -> None:
         """Overwrite ``out`` with the kernel between the rows and some columns."""
-        out[...] = self.kernel.evaluate(rows, self.Z[columns])
+        values = self.kernel.evaluate(rows, self.Z[columns])
+        if sparse.issparse(rows):
+            values = constants(np.asarray(values), out, self.xp)
+        out[...] = values
+
+    def _wide(self, points: Any) -> Any:
+        """Return points in float64, as kernels are promised them."""
+        if sparse.issparse(points):
+            return points.astype(np.float64)
+        return cast(points, self.xp.float64)
 
 
 class ScaledTile:
@@ -283,7 +332,7 @@ def make_tile(
     if isinstance(kernel, Scaled):
         base = make_tile(kernel.base, Z, dtype, xp, device, functions)
         return ScaledTile(kernel.factor, base)
-    if sparse.issparse(Z):
+    if sparse.issparse(Z) and isinstance(kernel, DistanceKernel | DotKernel):
         if xp is np:
             return SparseTile(kernel, Z, functions)
         return DeviceSparseTile(kernel, Z, functions, device)
