@@ -22,9 +22,6 @@ TILE = 64
 PAD = 256
 """Points are padded with zeros to a multiple of this, so no kernel needs a mask."""
 
-HALF_MAX = 2.0**15
-"""Largest magnitude given to a high part; half precision ends at 65504."""
-
 SMALL = 8
 """Up to this many coordinates the points are kept in float32 beside the halves."""
 
