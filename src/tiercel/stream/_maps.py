@@ -1,0 +1,111 @@
+"""The features of a streaming learner, for one sample and for many rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tiercel.stream import _loops
+
+BLOCK = 4096  # rows of angles held at a time
+KINDS = {"phase": _loops.COSINE, "sincos": _loops.SINE_COSINE}
+
+
+class StreamMap:
+    """phi(x) = [1?, map of x, trend?].
+
+    Random Fourier features are evaluated inside the compiled recursion; any other
+    scikit-learn transformer is called from Python, before it.
+
+    Parameters
+    ----------
+    features : fitted transformer or None
+        None passes the inputs on as they are.
+    n_inputs : int
+    dtype : dtype
+        Of the features.
+    intercept : bool
+        Whether a constant 1 comes first.
+    trend_step : float
+        With a value above 0 the last feature is the sample's index times this.
+    """
+
+    def __init__(
+        self,
+        features: Any,
+        n_inputs: int,
+        dtype: np.dtype,
+        intercept: bool = False,
+        trend_step: float = 0.0,
+    ) -> None:
+        self.n_inputs, self.trend_step = n_inputs, trend_step
+        self.transformer = None
+        kind, scale, n_mapped = _loops.LINEAR, 1.0, n_inputs
+        frequencies, phases = np.zeros((n_inputs, 0)), np.zeros(0)
+        if hasattr(features, "frequencies_"):
+            kind, scale = KINDS[features.map], float(features.amplitude_)
+            frequencies = np.array(features.frequencies_.T, np.float64, order="C")
+            phases = np.zeros(frequencies.shape[1])
+            if kind == _loops.COSINE:
+                phases[:] = features.phases_
+            n_mapped = frequencies.shape[1] * (1 + (kind == _loops.SINE_COSINE))
+        elif features is not None:
+            self.transformer = features
+            n_mapped = self._transformed(np.zeros((1, n_inputs))).shape[1]
+        self.n_features = int(intercept) + n_mapped + (trend_step > 0)
+        count = len(phases)
+        self.compiled = _loops.SampleMap(
+            kind,
+            frequencies,
+            phases,
+            scale,
+            bool(intercept),
+            np.zeros(count),
+            np.zeros((2, count)),
+            np.zeros(self.n_features, dtype),
+        )
+        #: What the compiled recursion takes: the inputs, or what a transformer gave.
+        self.n_taken = n_inputs if self.transformer is None else n_mapped
+
+    def taken(self, x: np.ndarray) -> np.ndarray:
+        """Return what the compiled recursion takes for one sample."""
+        if self.transformer is None:
+            return x
+        return self._transformed(x.reshape(1, -1))[0]
+
+    def rows_taken(self, X: np.ndarray) -> np.ndarray:
+        """Return what the compiled recursion takes for many samples."""
+        return X if self.transformer is None else self._transformed(X)
+
+    def rows(self, X: np.ndarray, index: Any) -> np.ndarray:
+        """Return the features of rows that come at ``index``, one for all or each."""
+        of = self.compiled
+        phi = np.empty((len(X), self.n_features), of.phi.dtype)
+        begin = int(of.intercept)
+        phi[:, :begin] = 1.0
+        if of.kind == _loops.LINEAR:
+            phi[:, begin : begin + self.n_taken] = self.rows_taken(X)
+        else:
+            for start in range(0, len(X), BLOCK):
+                block = slice(start, start + BLOCK)
+                self._waves(X[block], phi[block, begin:])
+        if self.trend_step > 0:
+            phi[:, -1] = self.trend_step * index
+        return phi
+
+    def _waves(self, X: np.ndarray, phi: np.ndarray) -> None:
+        of = self.compiled
+        angle = X @ of.frequencies + of.phases
+        flat, count = angle.reshape(-1), angle.shape[1]
+        both = of.kind == _loops.SINE_COSINE
+        sine, cosine = np.empty(flat.size if both else 0), np.empty(flat.size)
+        _loops.wave(flat, sine, cosine, of.scale)
+        phi[:, :count] = cosine.reshape(angle.shape)
+        if both:
+            phi[:, count : 2 * count] = sine.reshape(angle.shape)
+
+    def _transformed(self, X: np.ndarray) -> np.ndarray:
+        found = self.transformer.transform(X)
+        found = found.toarray() if hasattr(found, "toarray") else np.asarray(found)
+        return np.ascontiguousarray(found, dtype=np.float64)

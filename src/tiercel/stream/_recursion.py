@@ -1,0 +1,285 @@
+"""The state that the recursive learners share, and what can be done to it."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from tiercel.linalg import FactorisationError, cholesky_update_rows
+from tiercel.stream import _loops
+from tiercel.stream._maps import StreamMap
+
+FEW = 32  # rows that rotations add faster than Householder blocks
+BLOCK = 512  # rows that one Householder factorisation takes in
+
+
+class Recursion:
+    """Least squares over features, with a regulariser, that follows a stream.
+
+    R'R = sum of w phi phi' + diag(ridge) and R'Z = sum of w phi y', exactly, after any
+    number of samples in any order (Gijsberts 2011, Alg. 4.1; Camoriano 2017, 7.4.2).
+
+    Parameters
+    ----------
+    map : StreamMap
+        What makes the features.
+    n_outputs : int
+    ridge : array of shape (F,)
+        What each squared weight costs; 0 for a weight that goes free.
+    dtype : dtype
+        Of the state.
+    forgetting : float
+        Factor on the weight of all samples whenever a new one comes in. The
+        regulariser does not fade with them: each sample restores that of a few
+        features, in turn, so that it never falls below half.
+    """
+
+    def __init__(
+        self,
+        map: StreamMap,
+        n_outputs: int,
+        ridge: np.ndarray,
+        dtype: np.dtype,
+        forgetting: float = 1.0,
+    ) -> None:
+        size = map.n_features
+        refreshed = 0
+        if forgetting < 1.0:
+            refreshed = min(size, math.ceil(size * math.log2(1.0 / forgetting)))
+        self.map = map
+        self.state = _loops.State(
+            np.diag(np.sqrt(ridge)).astype(dtype),
+            np.zeros((size, n_outputs), dtype),
+            np.zeros((2, n_outputs)),
+            np.zeros(n_outputs),
+            np.zeros(n_outputs, dtype),
+            np.array(ridge, np.float64),
+            np.array(ridge, np.float64),
+            float(forgetting),
+            refreshed,
+        )
+        self.seen = 0
+        self.x, self.y = np.zeros(map.n_taken), np.zeros(n_outputs)
+        self.prepare()
+
+    def prepare(self) -> None:
+        """Compile for the types of the state; from the disk where they are known."""
+        of, state, x, y = self.map.compiled, self.state, self.x, self.y
+        self._learn = _loops.learn_sample.entry(of, state, x, y, 1.0, 0.0, 0)
+        self._predict = _loops.predict_sample.entry(of, state, x, 0.0)
+        self._weights: np.ndarray | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        kept = dict(vars(self))
+        for name in ("_learn", "_predict", "_weights"):
+            kept.pop(name)
+        return kept
+
+    def __setstate__(self, kept: dict[str, Any]) -> None:
+        vars(self).update(kept)
+        self.prepare()
+
+    @property
+    def n_outputs(self) -> int:
+        """How many targets a sample has."""
+        return self.state.Z.shape[1]
+
+    @property
+    def mean(self) -> np.ndarray:
+        """The last prediction; the next call overwrites it."""
+        return self.state.means[0]
+
+    # --- one sample ------------------------------------------------------------
+
+    def predict(self) -> float:
+        """Predict the sample in ``self.x`` into ``self.mean``; return its leverage."""
+        trend = self.seen * self.map.trend_step
+        status, leverage = self._predict(self.map.compiled, self.state, self.x, trend)
+        if status:
+            raise ValueError(REJECTED)
+        return leverage
+
+    def learn(self, weight: float = 1.0) -> float:
+        """Predict the sample in ``self.x``, learn ``self.y``; return its leverage."""
+        status, leverage = self._learn(
+            self.map.compiled,
+            self.state,
+            self.x,
+            self.y,
+            weight,
+            self.seen * self.map.trend_step,
+            self.seen,
+        )
+        if status:
+            raise ValueError(REJECTED)
+        self.seen += 1
+        self._weights = None
+        return leverage
+
+    def remove(self, weight: float = 1.0) -> None:
+        """Take the sample in ``self.x`` and ``self.y`` out again."""
+        of = self.map.compiled
+        if not _loops.map_sample(of, self.x, 0.0) or not np.isfinite(self.y).all():
+            raise ValueError(REJECTED)
+        if weight > 0:
+            self._remove(of.phi, self.y, weight)
+        self.seen -= 1
+
+    def _remove(self, phi: np.ndarray, y: np.ndarray, weight: float) -> None:
+        turns = np.empty((3, len(phi)))
+        eps = float(np.finfo(phi.dtype).eps)
+        status, left = _loops.remove_features(self.state, phi, y, weight, turns, eps)
+        if status:
+            raise FactorisationError(
+                f"this sample cannot be removed (1 - its leverage = {left:.3g}): it "
+                "was never learned, or with another weight; the model is unchanged"
+            )
+        self._weights = None
+
+    # --- many rows -------------------------------------------------------------
+
+    def follow(
+        self, X: np.ndarray, Y: np.ndarray, weights: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Learn row by row; return each prediction before its sample, and leverages."""
+        means, leverages = np.empty((len(X), self.n_outputs)), np.empty(len(X))
+        taken = np.ascontiguousarray(self.map.rows_taken(X), np.float64)
+        of, state, step = self.map.compiled, self.state, self.map.trend_step
+        Y = np.ascontiguousarray(Y, np.float64)
+        done = _loops.learn_rows(
+            of, state, taken, Y, weights, step, self.seen, means, leverages
+        )
+        self.seen += done
+        self._weights = None
+        if done < len(X):
+            raise ValueError(f"row {done}: {REJECTED}; the rows before it were learned")
+        return means, leverages
+
+    def learn_rows(self, X: np.ndarray, Y: np.ndarray, weights: np.ndarray) -> None:
+        """Learn rows, the same as one by one; many at once by LAPACK's ``tpqrt``."""
+        if len(X) <= FEW or self.state.forgetting < 1.0:
+            self.follow(X, Y, weights)
+            return
+        for start in range(0, len(X), BLOCK):
+            rows = slice(start, start + BLOCK)
+            root = np.sqrt(weights[rows])[:, None]
+            phi = self.map.rows(X[rows], self.seen + np.arange(len(root)))
+            self.absorb(root * phi, root * Y[rows])
+            self.seen += len(phi)
+
+    def absorb(self, phi: np.ndarray, targets: np.ndarray) -> None:
+        """Rotate rows of weighted features and targets in."""
+        size, outputs = self.state.Z.shape
+        joint = np.zeros((size + outputs,) * 2, self.state.R.dtype)
+        joint[:size, :size], joint[:size, size:] = self.state.R, self.state.Z
+        cholesky_update_rows(joint, np.hstack([phi, targets]))
+        self.state.R[...], self.state.Z[...] = joint[:size, :size], joint[:size, size:]
+        left = np.triu(joint[size:, size:]).astype(np.float64)
+        self.state.rss[...] += (left**2).sum(0)
+        self._weights = None
+
+    def merge(self, other: Recursion) -> None:
+        """Learn all that another recursion over the same features has learned.
+
+        Its rows [R Z] stand for its samples and its regulariser; the latter is taken
+        out again. It is at most half of what is there by then, so no digits are lost.
+        """
+        state, theirs = self.state, other.state
+        self.absorb(theirs.R, theirs.Z)
+        nothing = np.zeros(self.n_outputs)
+        for i in np.flatnonzero(theirs.prior):
+            phi = np.zeros(len(theirs.prior), state.R.dtype)
+            phi[i] = math.sqrt(theirs.prior[i])
+            self._remove(phi, nothing, 1.0)
+        state.rss[...] += theirs.rss
+        self.seen += other.seen
+
+    # --- what was learned ------------------------------------------------------
+
+    def weights(self) -> np.ndarray:
+        """Return W (F, T), the solution of R W = Z."""
+        if self._weights is None:
+            R, Z = self.state.R, self.state.Z
+            if R[0, 0] == 0:  # an intercept that has seen no sample
+                self._weights = np.zeros_like(Z)
+            else:
+                self._weights = solve_triangular(R, Z, check_finite=False)
+        return self._weights
+
+    def means(self, X: np.ndarray) -> np.ndarray:
+        """Return the predictions for rows, as if they came next."""
+        out = np.empty((len(X), self.n_outputs), self.state.R.dtype)
+        weights = self.weights()
+        for start in range(0, len(X), BLOCK):
+            rows = slice(start, start + BLOCK)
+            out[rows] = self.map.rows(X[rows], self.seen) @ weights
+        return out
+
+    def leverages(self, X: np.ndarray) -> np.ndarray:
+        """Return phi'(R'R)^-1 phi for rows, as if they came next."""
+        out = np.empty(len(X))
+        if self.state.R[0, 0] == 0:
+            out[:] = np.inf
+            return out
+        for start in range(0, len(X), BLOCK):
+            rows = slice(start, start + BLOCK)
+            phi = self.map.rows(X[rows], self.seen)
+            v = solve_triangular(self.state.R, phi.T, trans="T", check_finite=False)
+            out[rows] = (v.astype(np.float64) ** 2).sum(0)
+        return out
+
+    # --- growth, and a life after the process ----------------------------------
+
+    def add_outputs(self, count: int) -> None:
+        """Make room for further targets, which were 0 for all samples so far."""
+        grown = {}
+        for name in ("Z", "means", "rss", "target"):
+            old = getattr(self.state, name)
+            new = np.zeros((*old.shape[:-1], old.shape[-1] + count), old.dtype)
+            new[..., : old.shape[-1]] = old
+            grown[name] = new
+        self.state = self.state._replace(**grown)
+        self.y = np.zeros(self.n_outputs)
+        self._weights = None
+
+    def arrays(self) -> dict[str, Any]:
+        """Return what it takes to resume bit for bit."""
+        state = self.state
+        return {
+            "factor": state.R[np.triu_indices(len(state.R))],
+            "rotated": state.Z.copy(),
+            "rss": state.rss.copy(),
+            "prior": state.prior.copy(),
+            "seen": self.seen,
+        }
+
+    def restore(self, kept: dict[str, Any]) -> None:
+        """Take up what :meth:`arrays` gave; refuse what does not fit."""
+        state, size = self.state, len(self.state.R)
+        shapes = {
+            "factor": (size * (size + 1) // 2,),
+            "rotated": state.Z.shape,
+            "rss": state.rss.shape,
+            "prior": state.prior.shape,
+        }
+        into = {"rotated": state.Z, "rss": state.rss, "prior": state.prior}
+        for name, shape in shapes.items():
+            value = np.asarray(kept.get(name))
+            if value.shape != shape or not np.isfinite(value).all():
+                raise ValueError(
+                    f"the saved {name} has shape {value.shape} instead of {shape}, or "
+                    "is not finite: the state does not belong to this model"
+                )
+        state.R[np.triu_indices(size)] = kept["factor"]
+        for name, array in into.items():
+            array[...] = kept[name]
+        self.seen = int(kept["seen"])
+        self._weights = None
+
+
+REJECTED = (
+    "the sample holds NaN, infinite or absurdly large values; the model is unchanged"
+)
