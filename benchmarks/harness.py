@@ -11,7 +11,7 @@ import re
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,8 +20,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import environment
-
-Row = dict[str, Any]
+from benchmarks.reproduction import Reproduction, Row, failure
 
 
 @dataclass(frozen=True)
@@ -31,6 +30,18 @@ class Contestant:
     run: Callable[[Any], Any]  # setup's result -> answer; timed
     setup: Callable[[Any], Any] | None = None  # data -> what run takes; not timed
     needs: tuple[str, ...] = ()  # packages, imported before the clock starts
+
+
+@dataclass(frozen=True)
+class Latencies:
+    """What ``run`` returns when it times each of many short calls by itself."""
+
+    seconds: np.ndarray  # one number per call
+    answer: Any
+
+    def __post_init__(self) -> None:
+        if np.ndim(self.seconds) != 1 or not np.size(self.seconds):
+            raise ValueError("latencies are an array with the seconds of each call")
 
 
 def relative_error(answer: np.ndarray, reference: np.ndarray) -> float:
@@ -49,6 +60,7 @@ class Benchmark:
     of the case), or more than the fraction ``agreement`` above the smallest error of
     all: give one of the two. ``columns(case, seconds)`` adds columns of one's own.
     With ``processes`` each run has a process to itself, and memory is measured.
+    Where ``run`` returns :class:`Latencies`, seconds are those of a single call.
     """
 
     title: str
@@ -74,14 +86,20 @@ class Benchmark:
         if self.suite not in ("cpu", "gpu"):
             raise ValueError(f"the suite is 'cpu' or 'gpu', not {self.suite!r}")
 
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """All packages that some contestant needs."""
+        return tuple(p for c in self.contestants.values() for p in c.needs)
+
 
 @dataclass
 class Trial:
-    """One timed run."""
+    """One timed run; of latencies, ``seconds`` is the median."""
 
     seconds: float
     answer: np.ndarray
     memory: dict[str, int]
+    latencies: np.ndarray | None = None
 
 
 @dataclass
@@ -120,9 +138,13 @@ class Arena:
             memory = {}
         if cuda:
             memory["device_memory"] = cuda.max_memory_allocated()
+        latencies = None
+        if isinstance(answer, Latencies):
+            latencies, answer = np.asarray(answer.seconds, float), answer.answer
+            seconds = float(np.median(latencies))
         if hasattr(answer, "cpu"):  # a tensor, wherever it lives
             answer = answer.cpu()
-        return Trial(seconds, np.asarray(answer), memory)
+        return Trial(seconds, np.asarray(answer), memory, latencies)
 
 
 def _cuda() -> Any:
@@ -132,31 +154,37 @@ def _cuda() -> Any:
 
 
 def _trial_alone(module: str, case: dict[str, Any], name: str) -> Trial:
-    return Arena(load(module), case).trial(name)
+    benchmark = load(module)
+    assert isinstance(benchmark, Benchmark)
+    return Arena(benchmark, case).trial(name)
 
 
-def load(module: str) -> Benchmark:
+def load(module: str) -> Benchmark | Reproduction:
     """Return the benchmark that a module declares."""
     return importlib.import_module(module).BENCHMARK
 
 
-def run(module: str, repeat: int | None = None) -> list[Row]:
-    """Run all cases of a benchmark; return one row per case and contestant."""
-    benchmark = load(module)
-    packages = [p for c in benchmark.contestants.values() for p in c.needs]
+def run(
+    module: str,
+    repeat: int | None = None,
+    cases: Sequence[dict[str, Any]] | None = None,
+) -> list[Row]:
+    """Run a benchmark's cases, or some of them; return their rows."""
+    declared = load(module)
     about = {
         "benchmark": module.rpartition(".")[2],
         "date": datetime.date.today().isoformat(),
         "commit": environment.commit(),
-        "hardware": environment.hardware(gpu=benchmark.suite == "gpu"),
-        "versions": environment.versions(*packages),
-        "baseline": benchmark.baseline,
+        "hardware": environment.hardware(gpu=declared.suite == "gpu"),
+        "versions": environment.versions(*declared.needs),
     }
-    rows = []
-    for case in benchmark.cases:
-        for row in _run_case(module, benchmark, case, repeat or benchmark.repeat):
-            print(_progress(row), file=sys.stderr, flush=True)
-            rows.append({**about, **row})
+    rows: list[Row] = []
+    for case in declared.cases if cases is None else cases:
+        if isinstance(declared, Reproduction):
+            found: Iterable[Row] = declared.rows(case)
+        else:
+            found = _run_case(module, declared, case, repeat or declared.repeat)
+        rows += [{**about, **row} for row in found]
     return rows
 
 
@@ -176,8 +204,7 @@ def _run_case(
             try:
                 trials[name].append(_trial(module, arena, name))
             except Exception as problem:
-                text = " ".join(f"{type(problem).__name__}: {problem}".split())
-                status[name] = f"failed: {text[:120]}"
+                status[name] = failure(problem)
     reference = benchmark.reference(arena.data)
     errors = {
         name: float(
@@ -191,7 +218,8 @@ def _run_case(
         if not error <= bound:  # NaN fails too
             status[name] = f"failed: error {error:.2e} above {bound:.2e}"
     for name, done in trials.items():
-        row: Row = {"case": case, "contestant": name, "status": status.get(name, "ok")}
+        row: Row = {"baseline": benchmark.baseline, "case": case, "contestant": name}
+        row |= {"status": status.get(name, "ok")}
         row |= {"error": errors[name]} if name in errors else {}
         if name not in status:
             rival = (
@@ -228,7 +256,12 @@ def _timings(trials: list[Trial], rivals: list[Trial]) -> Row:
         "slowest": max(seconds),
         "repeats": len(seconds),
     }
-    if rivals:  # in pairs: what slowed the whole round down cancels
+    calls = [trial.latencies for trial in trials if trial.latencies is not None]
+    if calls:
+        row |= _distribution(np.concatenate(calls))
+    # A call's seconds are not compared with a whole run's.
+    if rivals and bool(calls) == (rivals[0].latencies is not None):
+        # In pairs: what slowed the whole round down cancels.
         pairs = zip(rivals, trials, strict=True)
         row["speed"] = statistics.median(a.seconds / b.seconds for a, b in pairs)
     for kind in trials[0].memory:
@@ -236,14 +269,18 @@ def _timings(trials: list[Trial], rivals: list[Trial]) -> Row:
     return row
 
 
-def _progress(row: Row) -> str:
-    case = " ".join(f"{name}={value}" for name, value in row["case"].items())
-    taken = f"{row['seconds']:.4g} s" if "seconds" in row else row["status"]
-    return f"{case} | {row['contestant']}: {taken}"
+def _distribution(latencies: np.ndarray) -> Row:
+    low, middle, high = map(float, np.quantile(latencies, [0.01, 0.5, 0.99]))
+    worst = float(latencies.max())
+    return {"seconds": middle, "fastest": low, "slowest": high, "worst": worst}
 
 
-def write(rows: list[Row], folder: Path) -> Path:
-    """Write a benchmark's rows, in place of older ones from the same machine."""
+def write(rows: list[Row], folder: Path, cases: Sequence[dict[str, Any]] = ()) -> Path:
+    """Write a benchmark's rows, in place of older ones from the same machine.
+
+    Older rows of those ``cases`` that were not measured now are kept; all rows come in
+    the order of the cases.
+    """
     hardware = rows[0]["hardware"]
     machine = "-".join(
         str(hardware[key]) for key in ("cpu", "cores", "gpu") if key in hardware
@@ -251,13 +288,24 @@ def write(rows: list[Row], folder: Path) -> Path:
     slug = re.sub(r"[^a-z0-9]+", "-", machine.lower()).strip("-")
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{rows[0]['benchmark']}--{slug}.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    measured = [_key(row["case"]) for row in rows]
+    order = [_key(case) for case in cases] or measured
+    old = [row for row in _read(path) if _key(row["case"]) in {*order} - {*measured}]
+    every = sorted([*old, *rows], key=lambda row: order.index(_key(row["case"])))
+    path.write_text("".join(json.dumps(row) + "\n" for row in every), encoding="utf-8")
     return path
+
+
+def _key(case: dict[str, Any]) -> str:
+    return json.dumps(case, sort_keys=True)
+
+
+def _read(path: Path) -> list[Row]:
+    if not path.exists():
+        return []
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 def read(folder: Path) -> list[list[Row]]:
     """Return all rows of a folder: one list per benchmark and machine."""
-    return [
-        [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-        for path in sorted(folder.glob("*.jsonl"))
-    ]
+    return [_read(path) for path in sorted(folder.glob("*.jsonl"))]

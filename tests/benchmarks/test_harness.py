@@ -8,11 +8,10 @@ import time
 
 import numpy as np
 import pytest
+from declarations import declare
 
-from benchmarks import __main__ as command
 from benchmarks import environment, harness
-from benchmarks.harness import Arena, Benchmark, Contestant
-from benchmarks.table import page, short, table
+from benchmarks.harness import Arena, Contestant
 
 MADE_UP = """
 import os
@@ -42,24 +41,6 @@ BENCHMARK = Benchmark(
     repeat=2,
 )
 """
-
-
-def declare(monkeypatch, **changes):
-    """Make a benchmark of this process, and have the harness load it."""
-    declaration = {
-        "title": "Numbers",
-        "sentence": "One number.",
-        "cases": [{"n": 4}],
-        "prepare": lambda n: np.arange(float(n)),
-        "contestants": {"sum": Contestant(np.sum), "loop": Contestant(sum)},
-        "baseline": "sum",
-        "reference": lambda data: 6.0,
-        "tolerance": 1e-9,
-        "repeat": 3,
-    }
-    benchmark = Benchmark(**declaration | changes)
-    monkeypatch.setattr(harness, "load", lambda module: benchmark)
-    return benchmark
 
 
 def test_a_row_says_what_was_measured_and_where(monkeypatch):
@@ -226,65 +207,21 @@ def test_rows_replace_those_of_the_same_machine(monkeypatch, tmp_path):
     assert json.loads(path.read_text().splitlines()[0])["repeats"] == 1
 
 
-def test_the_page_shows_each_benchmark_and_machine(monkeypatch):
-    absent = Contestant(np.sum, needs=("no_such_package",))
+def test_rows_of_other_cases_are_kept_in_the_order_of_the_cases(monkeypatch, tmp_path):
     benchmark = declare(
-        monkeypatch, contestants={"sum": Contestant(np.sum), "absent": absent}
+        monkeypatch,
+        cases=[{"n": 4, "pair": (1, 2)}, {"n": 4, "pair": (3, 4)}],
+        prepare=lambda n, pair: np.arange(float(n)),
     )
-    rows = harness.run("benchmarks.numbers")
-    text = page([rows], {"numbers": benchmark, "unmeasured": benchmark})
-    assert text.count("## Numbers\n\nOne number.\n") == 1
-    assert "`python -m benchmarks run numbers`" in text
-    assert f"numpy {np.__version__}" in text
-    head, rule, first, second = table(rows).splitlines()
-    assert head.split("|")[1:4] == [
-        " n ",
-        " contestant ",
-        " seconds".ljust(len(rule.split("|")[3])),
-    ]
-    assert "| sum *" in first
-    assert "| absent     | not installed" in second
-    assert len({len(line) for line in (head, rule, first, second)}) == 1
-
-
-@pytest.mark.parametrize(
-    ("number", "text"),
-    [
-        (0.0, "0"),
-        (0.12345, "0.123"),
-        (65536, "65,536"),
-        (2.5e12, "2.5e+12"),
-        ("a", "a"),
-    ],
-)
-def test_numbers_are_short(number, text):
-    assert short(number) == text
-
-
-def test_the_command_lists_and_measures(monkeypatch, tmp_path, capsys):
-    assert command.main(["list"]) == 0
-    assert "machine" in capsys.readouterr().out
-    benchmark = declare(monkeypatch)
-    monkeypatch.setattr(command, "declared", lambda: {"numbers": benchmark})
-    assert (
-        command.main(["run", "numbers", "--out", str(tmp_path), "--repeat", "1"]) == 0
-    )
-    assert "| sum *" in capsys.readouterr().out
-    assert len(harness.read(tmp_path)) == 1
-
-
-def test_the_command_fails_when_a_contestant_does(monkeypatch, tmp_path, capsys):
-    wrong = {"sum": Contestant(lambda data: 0.0)}
-    benchmark = declare(monkeypatch, contestants=wrong)
-    monkeypatch.setattr(command, "declared", lambda: {"numbers": benchmark})
-    assert command.main(["suite", "cpu", "--out", str(tmp_path)]) == 1
-    assert "failed: error" in capsys.readouterr().out
-
-
-def test_an_unknown_benchmark_is_refused(capsys):
-    with pytest.raises(SystemExit):
-        command.main(["run", "nonsense"])
-    assert "there are: " in capsys.readouterr().err
+    rows = harness.run("benchmarks.numbers", repeat=1)
+    gone = [{**row, "case": {"n": 5}} for row in rows[:1]]
+    harness.write([*rows, *gone], tmp_path)
+    new = harness.run("benchmarks.numbers", 2, benchmark.cases[:1])
+    assert len(new) == 2
+    harness.write(new, tmp_path, benchmark.cases)
+    (kept,) = harness.read(tmp_path)
+    assert [row["repeats"] for row in kept] == [2, 2, 1, 1]
+    assert [row["case"]["pair"] for row in kept[1:3]] == [[1, 2], [3, 4]]
 
 
 def test_declared_benchmarks_agree_on_a_small_case():

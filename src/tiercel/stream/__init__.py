@@ -1,5 +1,7 @@
 """What do I learn from one sample at a time, at constant cost?"""
 
+from tiercel.stream.hyperparameters import SpectrumHyperparameters
 from tiercel.stream.recursive_ridge import RecursiveRidge
+from tiercel.stream.sparse_spectrum_gp import SparseSpectrumGP
 
-__all__ = ["RecursiveRidge"]
+__all__ = ["RecursiveRidge", "SparseSpectrumGP", "SpectrumHyperparameters"]

@@ -56,7 +56,9 @@ class State(NamedTuple):
 
     means (2, T) holds the last prediction and scratch, rss (T,) the weighted and
     regularised squared errors left over, target (T,) is workspace. The regulariser of
-    each feature is ridge; prior is what forgetting has left of it.
+    each feature is ridge; prior is what forgetting has left of it. Where the noise's
+    standard deviation is known (above 0), the rows of within (4, T) count the errors of
+    at most 1, 2 and 3 predicted standard deviations, and all.
     """
 
     R: np.ndarray
@@ -68,6 +70,8 @@ class State(NamedTuple):
     prior: np.ndarray
     forgetting: float
     refreshed: int
+    noise: float
+    within: np.ndarray
 
 
 @compiled
@@ -295,7 +299,15 @@ def learn_sample(
         return NOT_FINITE, 0.0
     if weight == 0.0:
         return DONE, predict_features(state.R, state.Z, of.phi, state.means[0])
-    return DONE, learn_features(state, of.phi, y, weight, seen)
+    leverage = learn_features(state, of.phi, y, weight, seen)
+    if state.noise > 0.0:
+        size = state.noise * math.sqrt(1.0 / weight + leverage)
+        for t in range(y.shape[0]):
+            error = abs(y[t] - state.means[0, t])
+            for width in range(3):
+                state.within[width, t] += error <= (width + 1) * size
+            state.within[3, t] += 1.0
+    return DONE, leverage
 
 
 @compiled

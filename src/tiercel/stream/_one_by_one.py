@@ -6,11 +6,7 @@ import math
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils.validation import (
-    _check_sample_weight,
-    check_is_fitted,
-    validate_data,
-)
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from tiercel.stream._maps import StreamMap
 from tiercel.stream._recursion import Recursion
@@ -37,6 +33,10 @@ class OneByOne:
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Forget everything and learn these rows."""
+        if sample_weight is not None and not np.any(np.asarray(sample_weight)):
+            raise ValueError(
+                "Sample weights must contain at least one non-zero number."
+            )
         self.reset()
         return self.partial_fit(X, y, sample_weight)
 
@@ -76,11 +76,7 @@ class OneByOne:
             y_numeric=True,
         )
         Y = y.reshape(len(X), -1).astype(np.float64, copy=False)
-        if sample_weight is not None:
-            _check_sample_weight(sample_weight, X)
-        weights = np.ones(len(X)) if sample_weight is None else sample_weight
-        weights = np.ascontiguousarray(weights, np.float64)
-        check_weights(weights)
+        weights = as_weights(sample_weight, len(X))
         if first:
             self._begin(X, Y)
             self._recursion = self._empty(self._map(X.shape[1]), Y.shape[1])
@@ -189,13 +185,12 @@ class OneByOne:
         if self._one_output and isinstance(y, (float, int)):  # np.float64 is a float
             recursion.y[0] = y - self._offset
             return
-        y = _as_floats(y, "y")
-        if y.shape != (() if self._one_output else (recursion.n_outputs,)):
-            wanted = (
-                "a number" if self._one_output else f"{recursion.n_outputs} numbers"
-            )
+        if type(y) is not np.ndarray or y.dtype.char != "d":
+            y = _as_floats(y, "y")
+        if y.shape != (() if self._one_output else recursion.y.shape):
+            wanted = "a number" if self._one_output else f"{recursion.n_outputs} numbers"
             raise ValueError(f"y must be {wanted}, but its shape is {y.shape}")
-        recursion.y[:] = y - self._offset
+        np.subtract(y, self._offset, out=recursion.y)
 
     def _begin_with(self, x: Any, y: Any) -> Recursion:
         """Begin with a first sample, if there is nothing wrong with it."""
@@ -214,7 +209,7 @@ class OneByOne:
     def reset(self) -> Self:
         """Forget all samples; parameters stay."""
         for name in ("_recursion", "n_outputs_", "n_features_in_", "feature_names_in_"):
-            vars(self).pop(name, None)
+            self.__dict__.pop(name, None)
         return self
 
     @property
@@ -263,6 +258,21 @@ class OneByOne:
             raise ValueError("the state's factor does not fit its number of features")
         self._recursion = self._empty(map, n_outputs)
         self._recursion.restore(kept)
+
+
+def as_weights(sample_weight: Any, rows: int) -> np.ndarray:
+    """Return a weight per row, each of them checked."""
+    if sample_weight is None:
+        return np.ones(rows)
+    weights = np.ascontiguousarray(sample_weight, np.float64)
+    if weights.shape not in ((), (rows,)):
+        raise ValueError(
+            f"sample_weight.shape == {weights.shape}, expected {(rows,)}: one number "
+            "per row"
+        )
+    weights = np.full(rows, weights) if weights.ndim == 0 else weights
+    check_weights(weights)
+    return weights
 
 
 def check_weights(weights: np.ndarray) -> None:

@@ -35,6 +35,9 @@ class Recursion:
         Factor on the weight of all samples whenever a new one comes in. The
         regulariser does not fade with them: each sample restores that of a few
         features, in turn, so that it never falls below half.
+    noise : float
+        Standard deviation of the targets' noise, where it is known: then errors are
+        counted by how many predicted standard deviations they reach.
     """
 
     def __init__(
@@ -44,6 +47,7 @@ class Recursion:
         ridge: np.ndarray,
         dtype: np.dtype,
         forgetting: float = 1.0,
+        noise: float = 0.0,
     ) -> None:
         size = map.n_features
         refreshed = 0
@@ -60,6 +64,8 @@ class Recursion:
             np.array(ridge, np.float64),
             float(forgetting),
             refreshed,
+            float(noise),
+            np.zeros((4, n_outputs)),
         )
         self.seen = 0
         self.x, self.y = np.zeros(map.n_taken), np.zeros(n_outputs)
@@ -80,6 +86,9 @@ class Recursion:
 
     def __setstate__(self, kept: dict[str, Any]) -> None:
         vars(self).update(kept)
+        self.map.compiled = self.map.compiled._make(map(own, self.map.compiled))
+        self.state = self.state._make(map(own, self.state))
+        self.x, self.y = own(self.x), own(self.y)
         self.prepare()
 
     @property
@@ -236,7 +245,7 @@ class Recursion:
     def add_outputs(self, count: int) -> None:
         """Make room for further targets, which were 0 for all samples so far."""
         grown = {}
-        for name in ("Z", "means", "rss", "target"):
+        for name in ("Z", "means", "rss", "target", "within"):
             old = getattr(self.state, name)
             new = np.zeros((*old.shape[:-1], old.shape[-1] + count), old.dtype)
             new[..., : old.shape[-1]] = old
@@ -253,6 +262,7 @@ class Recursion:
             "rotated": state.Z.copy(),
             "rss": state.rss.copy(),
             "prior": state.prior.copy(),
+            "within": state.within.copy(),
             "seen": self.seen,
         }
 
@@ -264,8 +274,9 @@ class Recursion:
             "rotated": state.Z.shape,
             "rss": state.rss.shape,
             "prior": state.prior.shape,
+            "within": state.within.shape,
         }
-        into = {"rotated": state.Z, "rss": state.rss, "prior": state.prior}
+        into = {"rotated": state.Z} | {n: getattr(state, n) for n in list(shapes)[2:]}
         for name, shape in shapes.items():
             value = np.asarray(kept.get(name))
             if value.shape != shape or not np.isfinite(value).all():
@@ -278,6 +289,13 @@ class Recursion:
             array[...] = kept[name]
         self.seen = int(kept["seen"])
         self._weights = None
+
+
+def own(value: Any) -> Any:
+    """Return arrays that others lent us for reading as our own."""
+    if isinstance(value, np.ndarray) and not value.flags.writeable:
+        return value.copy()
+    return value
 
 
 REJECTED = (

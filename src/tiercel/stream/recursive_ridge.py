@@ -105,7 +105,7 @@ class RecursiveRidge(OneByOne, MultiOutputMixin, RegressorMixin, BaseEstimator):
                 raise ValueError("a window forgets already: leave forgetting at 1")
         self.features_ = None
         if self.features is not None:
-            self.features_ = clone(self.features).fit(X)
+            self.features_ = clone(self.features).fit(X, Y)
 
     def _map(self, n_inputs: int) -> StreamMap:
         return StreamMap(
@@ -130,7 +130,7 @@ class RecursiveRidge(OneByOne, MultiOutputMixin, RegressorMixin, BaseEstimator):
         """Forget all samples; parameters stay."""
         super().reset()
         for name in ("_window", "features_"):
-            vars(self).pop(name, None)
+            self.__dict__.pop(name, None)
         return self
 
     # --- windows, which remove what they learned -------------------------------

@@ -1,0 +1,292 @@
+"""The part of a header that predicts and learns, after `_loops.learn_sample`.
+
+Operations come in the order of the Python loops, so that the numbers agree to the last
+bit where the compiler does not contract a product and a sum into one operation.
+"""
+
+from __future__ import annotations
+
+STATE = """\
+/* What has been learned, and workspace. */
+typedef struct {
+    model_real factor[MODEL_FACTOR]; /* rows of a triangle: R'R = sum phi phi' + ridge */
+    model_real rotated[MODEL_FEATURES * MODEL_OUTPUTS]; /* Z: R'Z = sum phi y' */
+    double prior[MODEL_FEATURES]; /* the ridge that forgetting has left */  /*: fading */
+    int64_t seen; /* samples */
+    model_real features[MODEL_FEATURES]; /* workspace */
+    model_real target[MODEL_OUTPUTS]; /* workspace */
+} model_state;
+"""
+
+RESET_LEARNED = """\
+/* Begin with what the model had learned in Python. */
+static inline void model_reset(model_state *state)
+{
+    for (int32_t i = 0; i < MODEL_FACTOR; i++)
+        state->factor[i] = model_factor[i];
+    for (int32_t i = 0; i < MODEL_FEATURES * MODEL_OUTPUTS; i++)
+        state->rotated[i] = model_rotated[i];
+    for (int i = 0; i < MODEL_FEATURES; i++)  /*: fading */
+        state->prior[i] = model_prior[i];  /*: fading */
+    state->seen = MODEL_SEEN;
+}
+"""
+
+RESET_EMPTY = """\
+/* Begin with nothing learned. */
+static inline void model_reset(model_state *state)
+{
+    model_real *row = state->factor;
+    for (int k = 0; k < MODEL_FEATURES; k++) {
+        const double ridge = k < MODEL_INTERCEPT ? 0.0 : model_ridge;  /*: intercept */
+        const double ridge = model_ridge;  /*: !intercept */
+        row[0] = (model_real)sqrt(ridge);
+        for (int j = 1; j < MODEL_FEATURES - k; j++)
+            row[j] = 0;
+        row += MODEL_FEATURES - k;
+        for (int t = 0; t < MODEL_OUTPUTS; t++)
+            state->rotated[k * MODEL_OUTPUTS + t] = 0;
+        state->prior[k] = ridge;  /*: fading */
+    }
+    state->seen = 0;
+}
+"""
+
+SOLVE = """\
+/* Predict from state->features: return phi'(R'R)^-1 phi, write the means. */
+static inline double model_solve(model_state *state, double *mean)
+{
+    const model_real *MODEL_RESTRICT row = state->factor;
+    const model_real *z = state->rotated;
+    model_real *MODEL_RESTRICT phi = state->features;
+    double leverage = 0.0;
+    for (int t = 0; t < MODEL_OUTPUTS; t++)
+        mean[t] = 0.0;
+    for (int k = 0; k < MODEL_FEATURES; k++) {
+        if (row[0] != 0) {
+            const model_real v = phi[k] / row[0];
+            leverage += (double)v * (double)v;
+            for (int t = 0; t < MODEL_OUTPUTS; t++)
+                mean[t] += (double)v * (double)z[t];
+            for (int j = 1; j < MODEL_FEATURES - k; j++)
+                phi[k + j] -= v * row[j];
+        } else if (phi[k] != 0) { /* an intercept before its first sample */
+            for (int t = 0; t < MODEL_OUTPUTS; t++)
+                mean[t] = 0.0;
+            return HUGE_VAL;
+        }
+        row += MODEL_FEATURES - k;
+        z += MODEL_OUTPUTS;
+    }
+    return leverage;
+}
+"""
+
+ROTATE = """\
+/* A plane rotation, and the next entry of v. */
+typedef struct {
+    double r, c, s, v;
+} model_turn;
+
+/* Find the rotation of (d, x) into (r, 0). */
+static inline model_turn model_find_turn(
+    double d, double x, double *growth, int *known)
+{
+    model_turn turn = {0.0, 1.0, 0.0, 0.0};
+    turn.r = sqrt(d * d + x * x);
+    if (turn.r > 0.0) {
+        const double inverse = 1.0 / turn.r;
+        turn.c = d * inverse;
+        turn.s = x * inverse;
+    }
+    if (x != 0.0 && d == 0.0) {
+        *known = 0;
+    } else if (*known && turn.r > 0.0) {
+        turn.v = x * *growth / d;
+        *growth *= turn.r / d;
+    }
+    return turn;
+}
+
+/* Rotate the targets with a row of Z; add the row's share of the means. */
+static inline void model_turn_targets(
+    model_turn turn, double fade, model_real *MODEL_RESTRICT z,
+    model_real *MODEL_RESTRICT target, double *MODEL_RESTRICT mean)
+{
+    const model_real a = (model_real)turn.c, f = (model_real)(turn.c * fade);
+    const model_real b = (model_real)turn.s, g = (model_real)(turn.s * fade);
+    for (int t = 0; t < MODEL_OUTPUTS; t++) {
+        const model_real u = z[t], y = target[t];
+        mean[t] += turn.v * fade * (double)u;
+        z[t] = f * u + b * y;
+        target[t] = a * y - g * u;
+    }
+}
+
+/* Rotate the features with two rows of R: they pass through registers half as often. */
+static inline void model_turn_rows(
+    model_turn one, model_turn two, double fade, int count,
+    model_real *MODEL_RESTRICT upper, model_real *MODEL_RESTRICT lower,
+    model_real *MODEL_RESTRICT tail)
+{
+    const model_real a0 = (model_real)one.c, f0 = (model_real)(one.c * fade);
+    const model_real b0 = (model_real)one.s, g0 = (model_real)(one.s * fade);
+    const model_real a1 = (model_real)two.c, f1 = (model_real)(two.c * fade);
+    const model_real b1 = (model_real)two.s, g1 = (model_real)(two.s * fade);
+    for (int j = 0; j < count; j++) {
+        const model_real u = upper[j], w = lower[j], x = tail[j];
+        const model_real turned = a0 * x - g0 * u;
+        upper[j] = f0 * u + b0 * x;
+        lower[j] = f1 * w + b1 * turned;
+        tail[j] = a1 * turned - g1 * w;
+    }
+}
+
+/* Rotate features and targets into fade * [R Z] from row `start` on.  Returns
+   sqrt(1 + v'v) with fade * R'v = phi, and writes Z'v, the prediction before. */
+static inline double model_rotate_in(
+    model_state *state, double fade, int start, double *mean)
+{
+    model_real *phi = state->features, *target = state->target;
+    model_real *z = state->rotated + (ptrdiff_t)start * MODEL_OUTPUTS;
+    model_real *row = state->factor
+        + ((ptrdiff_t)start * MODEL_FEATURES - (ptrdiff_t)start * (start - 1) / 2);
+    double growth = 1.0;
+    int known = 1, k = start;
+    for (int t = 0; t < MODEL_OUTPUTS; t++)
+        mean[t] = 0.0;
+    for (; k + 1 < MODEL_FEATURES; k += 2) {
+        model_real *next = row + (MODEL_FEATURES - k);
+        const double right = (double)phi[k + 1], above = fade * (double)row[1];
+        const model_turn one = model_find_turn(
+            fade * (double)row[0], (double)phi[k], &growth, &known);
+        const model_turn two = model_find_turn(
+            fade * (double)next[0], one.c * right - one.s * above, &growth, &known);
+        row[0] = (model_real)one.r;
+        row[1] = (model_real)(one.c * above + one.s * right);
+        next[0] = (model_real)two.r;
+        model_turn_targets(one, fade, z, target, mean);
+        model_turn_targets(two, fade, z + MODEL_OUTPUTS, target, mean);
+        model_turn_rows(
+            one, two, fade, MODEL_FEATURES - k - 2, row + 2, next + 1, phi + k + 2);
+        row = next + (MODEL_FEATURES - k - 1);
+        z += 2 * MODEL_OUTPUTS;
+    }
+    if (k < MODEL_FEATURES) {
+        const model_turn one = model_find_turn(
+            fade * (double)row[0], (double)phi[k], &growth, &known);
+        row[0] = (model_real)one.r;
+        model_turn_targets(one, fade, z, target, mean);
+    }
+    for (int t = 0; t < MODEL_OUTPUTS; t++)
+        mean[t] = known ? mean[t] : 0.0;
+    return known ? growth : HUGE_VAL;
+}
+"""
+
+REFRESH = """\
+/* Bring the ridge of a few features, in turn, back to its full value. */
+static inline void model_refresh(model_state *state)
+{
+    double unused[MODEL_OUTPUTS];
+    for (int j = 0; j < MODEL_FEATURES; j++)
+        state->prior[j] *= model_forgetting;
+    for (int turn = 0; turn < MODEL_REFRESHED; turn++) {
+        const int i =
+            (int)((state->seen * MODEL_REFRESHED + turn) % MODEL_FEATURES);
+        const double ridge = i < MODEL_INTERCEPT ? 0.0 : model_ridge;  /*: intercept */
+        const double missing = ridge - state->prior[i];  /*: intercept */
+        const double missing = model_ridge - state->prior[i];  /*: !intercept */
+        if (!(missing > 0.0))
+            continue;
+        for (int j = i; j < MODEL_FEATURES; j++)
+            state->features[j] = 0;
+        state->features[i] = (model_real)sqrt(missing);
+        for (int t = 0; t < MODEL_OUTPUTS; t++)
+            state->target[t] = 0;
+        model_rotate_in(state, 1.0, i, unused);
+        state->prior[i] += missing;
+    }
+}
+"""
+
+PREDICT = """\
+/* Predict a sample.  Writes OUTPUTS means and, where `std` is not 0, the standard  /*: bayesian */
+   deviation that they share, noise included. */  /*: bayesian */
+/* Predict a sample.  Writes OUTPUTS means and, where `leverage` is not 0, how new  /*: !bayesian */
+   the sample is: phi'(R'R)^-1 phi. */  /*: !bayesian */
+static inline int model_predict(
+    model_state *state, const double *x, double *mean, double *std)  /*: bayesian */
+    model_state *state, const double *x, double *mean, double *leverage)  /*: !bayesian */
+{
+    double found;
+    if (!model_is_good(x))
+        return MODEL_BAD_SAMPLE;
+    model_map(x, (double)state->seen * model_trend_step, state->features);  /*: trend */
+    model_map(x, state->features);  /*: !trend */
+    found = model_solve(state, mean);
+/*: if bayesian */
+    for (int t = 0; t < MODEL_OUTPUTS; t++)
+        mean[t] += model_offset[t];
+    if (std)
+        *std = model_noise * sqrt(1.0 + found);
+/*: end */
+    if (leverage)  /*: !bayesian */
+        *leverage = found;  /*: !bayesian */
+    return MODEL_DONE;
+}
+"""
+
+PREDICT_UPDATE = """\
+/* Predict a sample, then learn it: the prediction knows nothing of y. */
+static inline int model_predict_update(
+    model_state *state, const double *x, const double *y, double weight,
+    double *mean, double *std)  /*: bayesian */
+    double *mean, double *leverage)  /*: !bayesian */
+{
+    const double root = sqrt(weight);
+    double growth;
+    int good = model_is_good(x);
+    for (int t = 0; t < MODEL_OUTPUTS; t++)
+        good &= fabs(y[t] - model_offset[t]) < model_limit;  /*: bayesian */
+        good &= fabs(y[t]) < model_limit;  /*: !bayesian */
+    if (!good)
+        return MODEL_BAD_SAMPLE;
+    if (weight == 0.0) {
+        model_predict(state, x, mean, std);  /*: bayesian */
+        model_predict(state, x, mean, leverage);  /*: !bayesian */
+        state->seen++;
+        return MODEL_DONE;
+    }
+    if (!(weight >= 1e-30 && weight <= 1e30))
+        return MODEL_BAD_WEIGHT;
+    model_map(x, (double)state->seen * model_trend_step, state->features);  /*: trend */
+    model_map(x, state->features);  /*: !trend */
+    for (int j = 0; j < MODEL_FEATURES; j++)
+        state->features[j] *= (model_real)root;
+    for (int t = 0; t < MODEL_OUTPUTS; t++)
+        state->target[t] = (model_real)(root * (y[t] - model_offset[t]));  /*: bayesian */
+        state->target[t] = (model_real)(root * y[t]);  /*: !bayesian */
+    growth = model_rotate_in(state, model_fade, 0, mean);  /*: fading */
+    growth = model_rotate_in(state, 1.0, 0, mean);  /*: !fading */
+    for (int t = 0; t < MODEL_OUTPUTS; t++)
+        mean[t] = mean[t] / root + model_offset[t];  /*: bayesian */
+        mean[t] /= root;  /*: !bayesian */
+    model_refresh(state);  /*: fading */
+    growth = (growth * growth - 1.0) / weight;
+    if (std)
+        *std = model_noise * sqrt(1.0 + growth);
+    state->seen++;
+    return MODEL_DONE;
+}
+"""
+
+UPDATE = """\
+/* Learn a sample. */
+static inline int model_update(
+    model_state *state, const double *x, const double *y, double weight)
+{
+    double unused[MODEL_OUTPUTS];
+    return model_predict_update(state, x, y, weight, unused, 0);
+}
+"""

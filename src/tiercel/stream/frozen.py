@@ -1,0 +1,131 @@
+"""What is left of a streaming model when it has stopped learning."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tiercel.stream import _loops
+from tiercel.stream._maps import StreamMap
+
+KINDS = {_loops.LINEAR: None, _loops.COSINE: "phase", _loops.SINE_COSINE: "sincos"}
+
+
+class FrozenPredictor:
+    """The weights of a streaming model and the map of its inputs: it only predicts.
+
+    Made by a model's ``freeze()``. It takes F T numbers for the weights and d D for the
+    frequencies, where the model that goes on learning keeps F^2 / 2 more.
+
+    Attributes
+    ----------
+    weights_ : array of shape (F, T)
+    offset_ : float or array of shape (T,)
+    classes_ : array, only of a classifier
+        A column of the weights each.
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> from tiercel.stream import RecursiveRidge
+    >>> model = RecursiveRidge(ridge=0.1).fit([[0.0], [1.0]], [0.0, 1.0])
+    >>> frozen = model.freeze()
+    >>> bool(frozen.predict([[3.0]]) == model.predict([[3.0]]))
+    True
+    """
+
+    def __init__(
+        self,
+        map: StreamMap,
+        weights: np.ndarray,
+        offset: Any = 0.0,
+        one_output: bool = False,
+        classes: Any = None,
+        index: int = 0,
+    ) -> None:
+        if map.transformer is not None:
+            raise ValueError(
+                f"a model on {type(map.transformer).__name__} features cannot be "
+                "frozen: only FourierFeatures, or none, can"
+            )
+        of = map.compiled
+        state = {
+            "map": KINDS[of.kind],
+            "frequencies": of.frequencies.T.copy(),
+            "phases": of.phases.copy(),
+            "amplitude": of.scale,
+            "intercept": of.intercept,
+            "trend": map.trend_step * index if map.trend_step > 0 else None,
+            "weights_": weights.copy(),
+            "offset_": offset,
+            "one_output": one_output,
+            "n_features_in_": map.n_inputs,
+        }
+        if classes is not None:
+            state["classes_"] = classes
+        self._restore_state(state)
+
+    def scores(self, X: Any) -> np.ndarray:
+        """Return the outputs of rows, one column each."""
+        X = np.asarray(X, np.float64)
+        if X.ndim != 2 or X.shape[1] != self.n_features_in_:
+            raise ValueError(
+                f"X must have shape (n, {self.n_features_in_}), not {X.shape}"
+            )
+        if not np.isfinite(X).all():
+            raise ValueError("X holds NaN or infinite values")
+        return self._map.rows(X, self._index) @ self.weights_ + self.offset_
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predict rows: the numbers (n,) or (n, T), or the labels of a classifier."""
+        scores = self.scores(X)
+        if "classes_" in self.__dict__:
+            return np.asarray(self.classes_)[scores.argmax(1)]
+        return scores[:, 0] if self.one_output else scores
+
+    def predict_one(self, x: Any) -> Any:
+        """Predict one sample: a number, an array (T,), or a label."""
+        return self.predict(np.asarray(x, np.float64)[None])[0]
+
+    def _saved_state(self) -> dict[str, Any]:
+        return {k: v for k, v in self.__dict__.items() if k not in ("_map", "_index")}
+
+    def _restore_state(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        features = None if state["map"] is None else _Map(state)
+        trend, n_inputs = state["trend"], int(state["n_features_in_"])
+        weights = np.asarray(state["weights_"])
+        frequencies = np.asarray(state["frequencies"])
+        if weights.ndim != 2 or not 0 < n_inputs <= max(weights.shape[0], 10**6):
+            raise ValueError("the state's weights do not fit its number of inputs")
+        if features is not None and (
+            frequencies.ndim != 2
+            or frequencies.shape[1] != n_inputs
+            or np.shape(state["phases"]) != frequencies.shape[:1]
+        ):
+            raise ValueError("the state's frequencies do not fit its number of inputs")
+        self._map = StreamMap(
+            features,
+            n_inputs,
+            weights.dtype,
+            bool(state["intercept"]),
+            0.0 if trend is None else 1.0,
+        )
+        self._index = 0.0 if trend is None else float(trend)
+        if weights.shape[0] != self._map.n_features:
+            raise ValueError(
+                f"the state has {weights.shape[0]} weights, but its map gives "
+                f"{self._map.n_features} features"
+            )
+        if "classes_" in state and len(state["classes_"]) != weights.shape[1]:
+            raise ValueError("the state's classes do not fit its weights")
+
+
+class _Map:
+    """A Fourier map of given numbers, as a `StreamMap` reads it."""
+
+    def __init__(self, state: dict[str, Any]) -> None:
+        self.map, self.amplitude_ = state["map"], state["amplitude"]
+        self.frequencies_ = np.asarray(state["frequencies"], np.float64)
+        self.phases_ = np.asarray(state["phases"], np.float64)

@@ -1,0 +1,178 @@
+"""Outputs of different kinds, each kind with a model of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, clone
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+LARGEST = 1e30  # what every model takes
+
+
+class OutputGroups(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
+    """One streaming regressor per group of outputs.
+
+    Outputs that share a model share its hyperparameters. Forces and torques, or
+    whatever differs in scale and noise, get realistic error bars from separate ones
+    (Gijsberts 2011, section 5.3.1).
+
+    Parameters
+    ----------
+    model : streaming regressor
+        Cloned for each group.
+    groups : sequence of sequences of int, optional
+        Which outputs go together, each output once; one group per output by default.
+
+    Attributes
+    ----------
+    models_ : list
+        One per group.
+    groups_ : list of lists of int
+
+    Examples
+    --------
+    >>> from tiercel.stream import RecursiveRidge
+    >>> wrench = OutputGroups(RecursiveRidge(ridge=0.1), groups=[[0, 1], [2]])
+    >>> X, Y = np.eye(3), np.arange(9.0).reshape(3, 3)
+    >>> wrench.fit(X, Y).predict(X).shape
+    (3, 3)
+    >>> wrench.predict_update(X[0], Y[0]).shape
+    (3,)
+    """
+
+    def __init__(
+        self, model: Any, groups: Sequence[Sequence[int]] | None = None
+    ) -> None:
+        self.model = model
+        self.groups = groups
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Forget everything and learn these rows."""
+        self._begin(*self._checked(X, y, first=True))
+        return self._each("fit", X, y)
+
+    def optimize(self, X: Any, y: Any) -> Self:
+        """Find the hyperparameters of every model by these rows; learn nothing else."""
+        self._begin(*self._checked(X, y, first=True))
+        return self._each("optimize", X, y)
+
+    def partial_fit(self, X: Any, y: Any) -> Self:
+        """Go on learning."""
+        first = "models_" not in self.__dict__
+        checked = self._checked(X, y, first)
+        if first:
+            self._begin(*checked)
+        return self._each("partial_fit", *checked)
+
+    def predict(self, X: Any, **options: Any) -> Any:
+        """Predict rows; ``return_std=True`` where the models know it.
+
+        Returns
+        -------
+        mean : array of shape (n, T)
+        std : array of shape (n, T), if asked for
+        """
+        check_is_fitted(self, "models_")
+        found = [model.predict(X, **options) for model in self.models_]
+        if isinstance(found[0], tuple):
+            means, stds = zip(*found, strict=True)
+            return self._joined(means), self._joined(stds)
+        return self._joined(found)
+
+    def predict_one(self, x: Any) -> Any:
+        """Predict one sample: an array (T,), or a mean and a standard deviation."""
+        check_is_fitted(self, "models_")
+        return self._joined_one([model.predict_one(x) for model in self.models_])
+
+    def learn_one(self, x: Any, y: Any) -> Self:
+        """Learn one sample."""
+        self.predict_update(x, y)
+        return self
+
+    def predict_update(self, x: Any, y: Any) -> Any:
+        """Predict one sample, then learn it, with every model."""
+        x, y = np.asarray(x, np.float64), np.asarray(y, np.float64)
+        if "models_" not in self.__dict__:
+            if x.ndim != 1 or y.ndim != 1:
+                raise ValueError(
+                    "one sample has x of shape (d,) and y of shape (T,), not "
+                    f"{x.shape} and {y.shape}"
+                )
+            self._begin(*self._checked(x[None], y[None], first=True))
+        if x.shape != (self.n_features_in_,) or y.shape != (self.n_outputs_,):
+            raise ValueError(
+                f"x must have shape ({self.n_features_in_},) and y "
+                f"({self.n_outputs_},), not {x.shape} and {y.shape}"
+            )
+        if not (np.abs(x).max() < LARGEST and np.abs(y).max() < LARGEST):  # NaN too
+            raise ValueError(
+                "the sample holds NaN, infinite or absurdly large values; no model "
+                "has learned it"
+            )
+        return self._joined_one(
+            [
+                model.predict_update(x, y[group])
+                for model, group in zip(self.models_, self.groups_, strict=True)
+            ]
+        )
+
+    def reset(self) -> Self:
+        """Forget all samples; hyperparameters stay."""
+        for model in self.__dict__.get("models_", ()):
+            model.reset()
+        return self
+
+    @property
+    def n_samples_seen_(self) -> int:
+        """How many samples the models hold."""
+        check_is_fitted(self, "models_")
+        return self.models_[0].n_samples_seen_
+
+    def _checked(self, X: Any, y: Any, first: bool) -> tuple[np.ndarray, np.ndarray]:
+        X, y = validate_data(
+            self, X, y, reset=first, dtype=np.float64, multi_output=True, y_numeric=True
+        )
+        if y.ndim == 1:
+            raise ValueError("y has one dimension: a single output needs no groups")
+        if not first and y.shape[1] != self.n_outputs_:
+            raise ValueError(
+                f"y has {y.shape[1]} outputs, but the models learn {self.n_outputs_}"
+            )
+        return X, y
+
+    def _begin(self, X: np.ndarray, y: np.ndarray) -> None:
+        outputs = y.shape[1]
+        groups = self.groups
+        if groups is None:
+            groups = [[output] for output in range(outputs)]
+        self.groups_ = [[int(output) for output in group] for group in groups]
+        if sorted(sum(self.groups_, [])) != list(range(outputs)):
+            raise ValueError(
+                f"groups must name each of the {outputs} outputs once, not {groups!r}"
+            )
+        self.n_outputs_ = outputs
+        self.models_ = [clone(self.model) for _ in self.groups_]
+
+    def _each(self, verb: str, X: Any, y: Any) -> Self:
+        Y = np.asarray(y)
+        for model, group in zip(self.models_, self.groups_, strict=True):
+            getattr(model, verb)(X, Y[:, group])
+        return self
+
+    def _joined(self, parts: Sequence[np.ndarray]) -> np.ndarray:
+        first = np.asarray(parts[0])
+        joined = np.empty((len(first), self.n_outputs_), first.dtype)
+        for group, part in zip(self.groups_, parts, strict=True):
+            joined[:, group] = np.asarray(part).reshape(len(first), -1)
+        return joined
+
+    def _joined_one(self, found: list[Any]) -> Any:
+        if not isinstance(found[0], tuple):
+            return self._joined([part[None] for part in found])[0]
+        means, stds = np.empty(self.n_outputs_), np.empty(self.n_outputs_)
+        for group, (mean, std) in zip(self.groups_, found, strict=True):
+            means[group], stds[group] = mean, std
+        return means, stds
