@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import Ridge
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tiercel.features import FourierFeatures
@@ -85,7 +86,7 @@ def test_any_order_in_any_pieces_gives_the_same_model(cuts, order, outputs, inte
     order.shuffle(rows)
     model = RecursiveRidge(FOURIER, ridge=0.05, fit_intercept=intercept)
     edges = [0, *sorted(cuts), 150]
-    for start, stop in zip(edges, edges[1:], strict=False):
+    for start, stop in pairwise(edges):
         part = rows[start:stop]
         if part:
             model.partial_fit(X[part], y[part], weights[part])
@@ -236,7 +237,7 @@ def test_a_state_that_does_not_fit_is_refused(name):
     X, y, _ = stream(30)
     state = RecursiveRidge(FOURIER).fit(X, y)._saved_state()
     state["recursion"][name] = state["recursion"][name][:-1]
-    with pytest.raises(ValueError, match="fit|shape"):
+    with pytest.raises(ValueError, match=r"fit|shape"):
         RecursiveRidge(FOURIER)._restore_state(state)
 
 
@@ -301,3 +302,15 @@ def test_memory_stays_the_same_to_the_byte():
         sizes.append(sum(a.nbytes for a in model._recursion.arrays().values()
                          if hasattr(a, "nbytes")))  # fmt: skip
     assert len(set(sizes)) == 1
+
+
+def test_rows_that_a_transformer_makes_huge_are_refused_as_a_whole():
+    X, y, _ = stream(30)
+    cubes = FunctionTransformer(np.exp)
+    model = RecursiveRidge(cubes, ridge=0.1).fit(X, y)
+    before = model.coef_
+    X[7] = 600.0
+    with pytest.raises(ValueError, match="FunctionTransformer made holds values"):
+        model.partial_fit(X, y)
+    np.testing.assert_array_equal(model.coef_, before)
+    assert model.n_samples_seen_ == 30

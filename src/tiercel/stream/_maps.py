@@ -40,7 +40,7 @@ class StreamMap:
         trend_step: float = 0.0,
     ) -> None:
         self.n_inputs, self.trend_step = n_inputs, trend_step
-        self.transformer = None
+        self.transformer: Any = None
         kind, scale, n_mapped = _loops.LINEAR, 1.0, n_inputs
         frequencies, phases = np.zeros((n_inputs, 0)), np.zeros(0)
         if hasattr(features, "frequencies_"):
@@ -76,20 +76,32 @@ class StreamMap:
 
     def rows_taken(self, X: np.ndarray) -> np.ndarray:
         """Return what the compiled recursion takes for many samples."""
-        return X if self.transformer is None else self._transformed(X)
+        taken = X if self.transformer is None else self._transformed(X)
+        what = "X" if taken is X else f"what {type(self.transformer).__name__} made"
+        self.check_size(taken, what)
+        return taken
 
-    def rows(self, X: np.ndarray, index: Any) -> np.ndarray:
+    def check_size(self, values: np.ndarray, what: str) -> None:
+        """Raise ValueError where values are NaN, or too large to be squared."""
+        limit = _loops.HUGE if self.compiled.phi.itemsize == 8 else _loops.HUGE_SINGLE
+        if not np.abs(values).max(initial=0.0) < limit:
+            raise ValueError(
+                f"{what} holds values of {limit:.0e} or more; rescale it. The model is "
+                "unchanged"
+            )
+
+    def rows(self, taken: np.ndarray, index: Any) -> np.ndarray:
         """Return the features of rows that come at ``index``, one for all or each."""
         of = self.compiled
-        phi = np.empty((len(X), self.n_features), of.phi.dtype)
+        phi = np.empty((len(taken), self.n_features), of.phi.dtype)
         begin = int(of.intercept)
         phi[:, :begin] = 1.0
         if of.kind == _loops.LINEAR:
-            phi[:, begin : begin + self.n_taken] = self.rows_taken(X)
+            phi[:, begin : begin + self.n_taken] = taken
         else:
-            for start in range(0, len(X), BLOCK):
+            for start in range(0, len(taken), BLOCK):
                 block = slice(start, start + BLOCK)
-                self._waves(X[block], phi[block, begin:])
+                self._waves(taken[block], phi[block, begin:])
         if self.trend_step > 0:
             phi[:, -1] = self.trend_step * index
         return phi

@@ -9,11 +9,11 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from tiercel.stream._maps import StreamMap
-from tiercel.stream._recursion import Recursion
+from tiercel.stream._recursion import Recursion, warm_up
+from tiercel.stream.frozen import FrozenPredictor
 
 MOST_INPUTS = 10**7  # that a saved state is believed to have
 LIGHTEST, HEAVIEST = 1e-30, 1e30
-LARGEST = {"d": 1e150, "f": 1e30}  # as the compiled loops have it
 
 
 class OneByOne:
@@ -25,43 +25,20 @@ class OneByOne:
     ``_worded(mean, leverage)``, which turns one prediction into what the user gets.
     """
 
+    dtype: str
+    n_features_in_: int
+    n_outputs_: int
     _recursion: Recursion | None = None
     _offset: Any = 0.0
     _one_output = True
 
     # --- many rows -------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Forget everything and learn these rows."""
-        if sample_weight is not None and not np.any(np.asarray(sample_weight)):
-            raise ValueError(
-                "Sample weights must contain at least one non-zero number."
-            )
-        self.reset()
-        return self.partial_fit(X, y, sample_weight)
-
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Go on learning; the rows are learned as if they came one by one.
-
-        Parameters
-        ----------
-        X : array of shape (n, d)
-        y : array of shape (n,) or (n, T)
-        sample_weight : array of shape (n,), optional
-
-        Returns
-        -------
-        self
-        """
-        X, Y, weights = self._checked_rows(X, y, sample_weight)
-        self._learn_rows(X, Y - self._offset, weights)
-        return self
-
     def _learn_rows(self, X: np.ndarray, Y: np.ndarray, weights: np.ndarray) -> None:
-        self._begun().learn_rows(X, Y, weights)
+        self._begun().learn_rows(X, Y - self._offset, weights)
 
     def _checked_rows(
-        self, X: Any, y: Any, sample_weight: Any
+        self, X: Any, y: Any, sample_weight: Any = None
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return rows that may be learned; begin with them if there is no model yet."""
         first = self._recursion is None
@@ -78,23 +55,19 @@ class OneByOne:
         Y = y.reshape(len(X), -1).astype(np.float64, copy=False)
         weights = as_weights(sample_weight, len(X))
         if first:
-            self._begin(X, Y)
-            self._recursion = self._empty(self._map(X.shape[1]), Y.shape[1])
-            self._one_output = y.ndim == 1
-            self.n_outputs_ = Y.shape[1]
-        elif Y.shape[1] != self._begun().n_outputs or (y.ndim == 1) != self._one_output:
-            raise ValueError(
-                f"y has shape {y.shape}, but the model learns "
-                + ("one target: y of shape (n,)" if self._one_output else "")
-                + ("" if self._one_output else f"{self._begun().n_outputs} per row")
-            )
-        largest = LARGEST[self._begun().state.R.dtype.char]
-        if max(np.abs(X).max(), np.abs(Y).max()) >= largest:
+            self._one_output, self.n_outputs_ = y.ndim == 1, Y.shape[1]
+        elif Y.shape[1] != self.n_outputs_ or (y.ndim == 1) != self._one_output:
+            wanted = "(n,)" if self._one_output else f"(n, {self.n_outputs_})"
+            raise ValueError(f"y has shape {y.shape}, but the model learns {wanted}")
+        try:
+            if first:
+                self._begin(X, Y)
+                self._recursion = self._empty(self._map(X.shape[1]), Y.shape[1])
+            self._begun().check_rows(X, Y)
+        except Exception:  # a model that could not begin has not begun
             if first:
                 self.reset()
-            raise ValueError(
-                f"X or y holds values of {largest:.0e} or more; rescale it"
-            )
+            raise
         return X, Y, weights
 
     def predict(self, X: Any) -> np.ndarray:
@@ -137,31 +110,11 @@ class OneByOne:
         leverage = recursion.predict()
         return self._worded(recursion.mean, leverage)
 
-    def learn_one(self, x: Any, y: Any, sample_weight: float = 1.0) -> Self:
-        """Learn one sample: ``predict_update`` without its answer."""
-        self.predict_update(x, y, sample_weight)
-        return self
-
-    def predict_update(self, x: Any, y: Any, sample_weight: float = 1.0) -> Any:
-        """Predict one sample, then learn it: one compiled call.
-
-        Parameters
-        ----------
-        x : array of shape (d,)
-        y : float, or array of shape (T,)
-        sample_weight : float
-
-        Returns
-        -------
-        The prediction made before learning.
-        """
+    def _predict_update(self, x: Any, y: Any, weight: float = 1.0) -> Any:
         recursion = self._recursion or self._begin_with(x, y)
         self._take_input(recursion, x)
         self._take_target(recursion, y)
-        if sample_weight != 1.0:
-            sample_weight = float(sample_weight)
-            check_weights(np.array([sample_weight]))
-        leverage = self._learn_taken(recursion, sample_weight)
+        leverage = self._learn_taken(recursion, weight)
         return self._worded(recursion.mean, leverage)
 
     def _learn_taken(self, recursion: Recursion, weight: float) -> float:
@@ -188,7 +141,9 @@ class OneByOne:
         if type(y) is not np.ndarray or y.dtype.char != "d":
             y = _as_floats(y, "y")
         if y.shape != (() if self._one_output else recursion.y.shape):
-            wanted = "a number" if self._one_output else f"{recursion.n_outputs} numbers"
+            wanted = (
+                "a number" if self._one_output else f"{recursion.n_outputs} numbers"
+            )
             raise ValueError(f"y must be {wanted}, but its shape is {y.shape}")
         np.subtract(y, self._offset, out=recursion.y)
 
@@ -201,7 +156,7 @@ class OneByOne:
                 f"{x.shape} and {y.shape}"
             )
         Y = y.reshape(1, -1)
-        self._checked_rows(x.reshape(1, -1), y.reshape(1) if y.ndim == 0 else Y, None)
+        self._checked_rows(x.reshape(1, -1), y.reshape(1) if y.ndim == 0 else Y)
         return self._begun()
 
     # --- what else -------------------------------------------------------------
@@ -211,6 +166,27 @@ class OneByOne:
         for name in ("_recursion", "n_outputs_", "n_features_in_", "feature_names_in_"):
             self.__dict__.pop(name, None)
         return self
+
+    def warm_up(self) -> Self:
+        """Compile everything now (or read it from the disk), not at the first sample.
+
+        Returns
+        -------
+        self
+        """
+        warm_up(np.dtype(self.dtype))
+        return self
+
+    def freeze(self) -> FrozenPredictor:
+        """Return a small model that predicts the same and learns no more."""
+        recursion = self._begun()
+        return FrozenPredictor(
+            recursion.map,
+            recursion.weights(),
+            self._offset,
+            self._one_output,
+            index=recursion.seen,
+        )
 
     @property
     def n_samples_seen_(self) -> int:
@@ -237,7 +213,8 @@ class OneByOne:
     # --- persistence: plain arrays in place of the recursion -------------------
 
     def _saved_state(self) -> dict[str, Any]:
-        state = dict(vars(self))
+        parameters = self.get_params(deep=False)  # type: ignore[attr-defined]
+        state = {k: v for k, v in vars(self).items() if k not in parameters}
         recursion = state.pop("_recursion", None)
         if recursion is not None:
             state["recursion"] = recursion.arrays()

@@ -86,8 +86,8 @@ class Recursion:
 
     def __setstate__(self, kept: dict[str, Any]) -> None:
         vars(self).update(kept)
-        self.map.compiled = self.map.compiled._make(map(own, self.map.compiled))
-        self.state = self.state._make(map(own, self.state))
+        self.map.compiled = _loops.SampleMap(*map(own, self.map.compiled))
+        self.state = _loops.State(*map(own, self.state))
         self.x, self.y = own(self.x), own(self.y)
         self.prepare()
 
@@ -153,9 +153,9 @@ class Recursion:
     def follow(
         self, X: np.ndarray, Y: np.ndarray, weights: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Learn row by row; return each prediction before its sample, and leverages."""
+        """Learn taken rows one by one; return predictions before them and leverages."""
         means, leverages = np.empty((len(X), self.n_outputs)), np.empty(len(X))
-        taken = np.ascontiguousarray(self.map.rows_taken(X), np.float64)
+        taken = np.ascontiguousarray(X, np.float64)
         of, state, step = self.map.compiled, self.state, self.map.trend_step
         Y = np.ascontiguousarray(Y, np.float64)
         done = _loops.learn_rows(
@@ -167,15 +167,21 @@ class Recursion:
             raise ValueError(f"row {done}: {REJECTED}; the rows before it were learned")
         return means, leverages
 
+    def check_rows(self, X: np.ndarray, Y: np.ndarray) -> None:
+        """Raise ValueError where rows cannot be learned, before any is."""
+        self.map.rows_taken(X)
+        self.map.check_size(Y, "y")
+
     def learn_rows(self, X: np.ndarray, Y: np.ndarray, weights: np.ndarray) -> None:
         """Learn rows, the same as one by one; many at once by LAPACK's ``tpqrt``."""
+        taken = self.map.rows_taken(X)
         if len(X) <= FEW or self.state.forgetting < 1.0:
-            self.follow(X, Y, weights)
+            self.follow(taken, Y, weights)
             return
         for start in range(0, len(X), BLOCK):
             rows = slice(start, start + BLOCK)
             root = np.sqrt(weights[rows])[:, None]
-            phi = self.map.rows(X[rows], self.seen + np.arange(len(root)))
+            phi = self.map.rows(taken[rows], self.seen + np.arange(len(root)))
             self.absorb(root * phi, root * Y[rows])
             self.seen += len(phi)
 
@@ -224,7 +230,8 @@ class Recursion:
         weights = self.weights()
         for start in range(0, len(X), BLOCK):
             rows = slice(start, start + BLOCK)
-            out[rows] = self.map.rows(X[rows], self.seen) @ weights
+            taken = self.map.rows_taken(X[rows])
+            out[rows] = self.map.rows(taken, self.seen) @ weights
         return out
 
     def leverages(self, X: np.ndarray) -> np.ndarray:
@@ -235,7 +242,7 @@ class Recursion:
             return out
         for start in range(0, len(X), BLOCK):
             rows = slice(start, start + BLOCK)
-            phi = self.map.rows(X[rows], self.seen)
+            phi = self.map.rows(self.map.rows_taken(X[rows]), self.seen)
             v = solve_triangular(self.state.R, phi.T, trans="T", check_finite=False)
             out[rows] = (v.astype(np.float64) ** 2).sum(0)
         return out
@@ -244,7 +251,7 @@ class Recursion:
 
     def add_outputs(self, count: int) -> None:
         """Make room for further targets, which were 0 for all samples so far."""
-        grown = {}
+        grown: dict[str, Any] = {}
         for name in ("Z", "means", "rss", "target", "within"):
             old = getattr(self.state, name)
             new = np.zeros((*old.shape[:-1], old.shape[-1] + count), old.dtype)
@@ -289,6 +296,17 @@ class Recursion:
             array[...] = kept[name]
         self.seen = int(kept["seen"])
         self._weights = None
+
+
+def warm_up(dtype: np.dtype) -> None:
+    """Compile every loop for a state of this dtype, or read it from the disk."""
+    tiny = Recursion(StreamMap(None, 1, dtype), 1, np.ones(1), dtype)
+    tiny.learn()
+    tiny.predict()
+    tiny.follow(np.ones((1, 1)), np.ones((1, 1)), np.ones(1))
+    tiny.x[:], tiny.y[:] = 1.0, 1.0
+    tiny.remove()
+    _loops.wave(np.zeros(1), np.zeros(1), np.zeros(1), 1.0)
 
 
 def own(value: Any) -> Any:

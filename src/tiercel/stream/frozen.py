@@ -35,6 +35,12 @@ class FrozenPredictor:
     True
     """
 
+    weights_: np.ndarray
+    offset_: Any
+    classes_: Any
+    one_output: bool
+    n_features_in_: int
+
     def __init__(
         self,
         map: StreamMap,
@@ -75,7 +81,10 @@ class FrozenPredictor:
             )
         if not np.isfinite(X).all():
             raise ValueError("X holds NaN or infinite values")
-        return self._map.rows(X, self._index) @ self.weights_ + self.offset_
+        return (
+            self._map.rows(self._map.rows_taken(X), self._index) @ self.weights_
+            + self.offset_
+        )
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict rows: the numbers (n,) or (n, T), or the labels of a classifier."""

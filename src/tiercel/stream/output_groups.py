@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, clone
+from sklearn.base import (
+    BaseEstimator,
+    MetaEstimatorMixin,
+    MultiOutputMixin,
+    RegressorMixin,
+    clone,
+)
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 LARGEST = 1e30  # what every model takes
 
 
-class OutputGroups(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
+class OutputGroups(MetaEstimatorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
     """One streaming regressor per group of outputs.
 
     Outputs that share a model share its hyperparameters. Forces and torques, or
@@ -43,6 +50,8 @@ class OutputGroups(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
     (3,)
     """
 
+    _one_output: bool
+
     def __init__(
         self, model: Any, groups: Sequence[Sequence[int]] | None = None
     ) -> None:
@@ -51,21 +60,23 @@ class OutputGroups(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any) -> Self:
         """Forget everything and learn these rows."""
-        self._begin(*self._checked(X, y, first=True))
+        X, y = self._checked(X, y, first=True)
+        self._begin(y)
         return self._each("fit", X, y)
 
     def optimize(self, X: Any, y: Any) -> Self:
         """Find the hyperparameters of every model by these rows; learn nothing else."""
-        self._begin(*self._checked(X, y, first=True))
+        X, y = self._checked(X, y, first=True)
+        self._begin(y)
         return self._each("optimize", X, y)
 
     def partial_fit(self, X: Any, y: Any) -> Self:
         """Go on learning."""
         first = "models_" not in self.__dict__
-        checked = self._checked(X, y, first)
+        X, y = self._checked(X, y, first)
         if first:
-            self._begin(*checked)
-        return self._each("partial_fit", *checked)
+            self._begin(y)
+        return self._each("partial_fit", X, y)
 
     def predict(self, X: Any, **options: Any) -> Any:
         """Predict rows; ``return_std=True`` where the models know it.
@@ -94,14 +105,14 @@ class OutputGroups(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
 
     def predict_update(self, x: Any, y: Any) -> Any:
         """Predict one sample, then learn it, with every model."""
-        x, y = np.asarray(x, np.float64), np.asarray(y, np.float64)
+        x, y = np.asarray(x, np.float64), np.atleast_1d(np.asarray(y, np.float64))
         if "models_" not in self.__dict__:
             if x.ndim != 1 or y.ndim != 1:
                 raise ValueError(
                     "one sample has x of shape (d,) and y of shape (T,), not "
                     f"{x.shape} and {y.shape}"
                 )
-            self._begin(*self._checked(x[None], y[None], first=True))
+            self._begin(self._checked(x[None], y[None], first=True)[1])
         if x.shape != (self.n_features_in_,) or y.shape != (self.n_outputs_,):
             raise ValueError(
                 f"x must have shape ({self.n_features_in_},) and y "
@@ -135,29 +146,34 @@ class OutputGroups(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         X, y = validate_data(
             self, X, y, reset=first, dtype=np.float64, multi_output=True, y_numeric=True
         )
-        if y.ndim == 1:
-            raise ValueError("y has one dimension: a single output needs no groups")
+        if not first and (y.ndim == 1) != self._one_output:
+            raise ValueError(
+                f"y has {y.ndim} dimensions, but the models began with "
+                f"{1 if self._one_output else 2}"
+            )
+        if first:
+            self._one_output = y.ndim == 1
+        y = y.reshape(len(X), -1)
         if not first and y.shape[1] != self.n_outputs_:
             raise ValueError(
                 f"y has {y.shape[1]} outputs, but the models learn {self.n_outputs_}"
             )
         return X, y
 
-    def _begin(self, X: np.ndarray, y: np.ndarray) -> None:
+    def _begin(self, y: np.ndarray) -> None:
         outputs = y.shape[1]
         groups = self.groups
         if groups is None:
             groups = [[output] for output in range(outputs)]
         self.groups_ = [[int(output) for output in group] for group in groups]
-        if sorted(sum(self.groups_, [])) != list(range(outputs)):
+        if sorted(chain(*self.groups_)) != list(range(outputs)):
             raise ValueError(
                 f"groups must name each of the {outputs} outputs once, not {groups!r}"
             )
         self.n_outputs_ = outputs
         self.models_ = [clone(self.model) for _ in self.groups_]
 
-    def _each(self, verb: str, X: Any, y: Any) -> Self:
-        Y = np.asarray(y)
+    def _each(self, verb: str, X: np.ndarray, Y: np.ndarray) -> Self:
         for model, group in zip(self.models_, self.groups_, strict=True):
             getattr(model, verb)(X, Y[:, group])
         return self
@@ -167,7 +183,7 @@ class OutputGroups(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         joined = np.empty((len(first), self.n_outputs_), first.dtype)
         for group, part in zip(self.groups_, parts, strict=True):
             joined[:, group] = np.asarray(part).reshape(len(first), -1)
-        return joined
+        return joined[:, 0] if self._one_output else joined
 
     def _joined_one(self, found: list[Any]) -> Any:
         if not isinstance(found[0], tuple):

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, clone
 
 from tiercel.stream._maps import StreamMap
-from tiercel.stream._one_by_one import OneByOne, check_positive
+from tiercel.stream._one_by_one import OneByOne, check_positive, check_weights
 from tiercel.stream._recursion import Recursion
 from tiercel.stream._window import SlidingWindow
 
@@ -90,6 +90,54 @@ class RecursiveRidge(OneByOne, MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.dtype = dtype
 
     _window: SlidingWindow | None = None
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Forget everything and learn these rows."""
+        if sample_weight is not None and not np.any(np.asarray(sample_weight)):
+            raise ValueError(
+                "Sample weights must contain at least one non-zero number."
+            )
+        self.reset()
+        return self.partial_fit(X, y, sample_weight)
+
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Go on learning; the rows are learned as if they came one by one.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+        y : array of shape (n,) or (n, T)
+        sample_weight : array of shape (n,), optional
+
+        Returns
+        -------
+        self
+        """
+        self._learn_rows(*self._checked_rows(X, y, sample_weight))
+        return self
+
+    def learn_one(self, x: Any, y: Any, sample_weight: float = 1.0) -> Self:
+        """Learn one sample: ``predict_update`` without its answer."""
+        self.predict_update(x, y, sample_weight)
+        return self
+
+    def predict_update(self, x: Any, y: Any, sample_weight: float = 1.0) -> Any:
+        """Predict one sample, then learn it: one compiled call.
+
+        Parameters
+        ----------
+        x : array of shape (d,)
+        y : float, or array of shape (T,)
+        sample_weight : float
+
+        Returns
+        -------
+        float, or array of shape (T,)
+            The prediction made before learning.
+        """
+        if sample_weight != 1.0:
+            check_weights(np.array([sample_weight], np.float64))
+        return self._predict_update(x, y, sample_weight)
 
     # --- what the mixin asks for -----------------------------------------------
 

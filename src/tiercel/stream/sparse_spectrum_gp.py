@@ -60,8 +60,8 @@ class SparseSpectrumGP(OneByOne, MultiOutputMixin, RegressorMixin, BaseEstimator
         the number of samples ("optimized"); or by that of an exact process ("proxy").
     n_tune : int
         Rows that tuning looks at, drawn from those it gets.
-    max_iter, restarts : int
-        Of the search.
+    max_steps, restarts : int
+        Steps of each search, and the number of searches.
     trend : float, optional
         Adds a linear drift of the outputs in time, for sensors that wander: the number
         of samples over which it may reach about ``signal``. It needs an update for
@@ -104,7 +104,7 @@ class SparseSpectrumGP(OneByOne, MultiOutputMixin, RegressorMixin, BaseEstimator
         length_scale: Any = None,
         tuning: str = "fixed",
         n_tune: int = 2000,
-        max_iter: int = 200,
+        max_steps: int = 200,
         restarts: int = 1,
         trend: float | None = None,
         dtype: str = "float64",
@@ -116,7 +116,7 @@ class SparseSpectrumGP(OneByOne, MultiOutputMixin, RegressorMixin, BaseEstimator
         self.length_scale = length_scale
         self.tuning = tuning
         self.n_tune = n_tune
-        self.max_iter = max_iter
+        self.max_steps = max_steps
         self.restarts = restarts
         self.trend = trend
         self.dtype = dtype
@@ -148,7 +148,7 @@ class SparseSpectrumGP(OneByOne, MultiOutputMixin, RegressorMixin, BaseEstimator
     def _set_hyperparameters(self, X: np.ndarray, Y: np.ndarray) -> None:
         self._check_parameters()
         rng = np.random.default_rng(self.random_state)
-        given = (self.noise, self.signal, self.length_scale)
+        given: Any = (self.noise, self.signal, self.length_scale)
         if all(value is not None for value in given):
             noise, signal, scale = given
             scale = np.broadcast_to(np.asarray(scale, np.float64), (X.shape[1],))
@@ -172,7 +172,7 @@ class SparseSpectrumGP(OneByOne, MultiOutputMixin, RegressorMixin, BaseEstimator
         if len(X) > self.n_tune:
             rows = np.sort(rng.choice(len(X), self.n_tune, replace=False))
             X, Y = X[rows], Y[rows]
-        limits = {"max_iter": self.max_iter, "restarts": self.restarts}
+        limits: Any = {"max_iter": self.max_steps, "restarts": self.restarts}
         if self.tuning == "proxy":
             found = optimize_gaussian_process(
                 X, Y, n_subset=len(X), random_state=rng, **limits
@@ -203,39 +203,71 @@ class SparseSpectrumGP(OneByOne, MultiOutputMixin, RegressorMixin, BaseEstimator
             if getattr(self, name) is not None:
                 check_positive(getattr(self, name), name)
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any) -> Self:
         """Forget everything, tune the hyperparameters and learn these rows."""
         self.reset()
         self.__dict__.pop("hyperparameters_", None)
-        return self.partial_fit(X, y, sample_weight)
+        return self.partial_fit(X, y)
+
+    def partial_fit(self, X: Any, y: Any) -> Self:
+        """Go on learning; the rows are learned as if they came one by one.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+        y : array of shape (n,) or (n, T)
+
+        Returns
+        -------
+        self
+        """
+        self._learn_rows(*self._checked_rows(X, y))
+        return self
+
+    def learn_one(self, x: Any, y: Any) -> Self:
+        """Learn one sample: ``predict_update`` without its answer."""
+        self.predict_update(x, y)
+        return self
+
+    def predict_update(self, x: Any, y: Any) -> Any:
+        """Predict one sample, then learn it: one compiled call.
+
+        Parameters
+        ----------
+        x : array of shape (d,)
+        y : float, or array of shape (T,)
+
+        Returns
+        -------
+        mean : float, or array of shape (T,)
+            Predicted before learning.
+        std : float
+            Standard deviation of each output about it, the noise included.
+        """
+        return self._predict_update(x, y)
 
     # --- what the mixin asks for ---------------------------------------------------
 
     def _begin(self, X: np.ndarray, Y: np.ndarray) -> None:
-        known = self.__dict__.get("hyperparameters_")
-        if known is None:
+        if "hyperparameters_" not in self.__dict__:
             self._set_hyperparameters(X, Y)
-            known = self.hyperparameters_
-        if known.directions.shape[1] != X.shape[1]:
+        known = self.hyperparameters_
+        if len(known.length_scale) != X.shape[1]:
             raise ValueError(
                 f"x has {X.shape[1]} inputs, but the hyperparameters were found for "
-                f"{known.directions.shape[1]}; call optimize with such inputs"
+                f"{len(known.length_scale)}; call optimize with such inputs"
             )
         if len(known.offset) not in (1, Y.shape[1]):
             raise ValueError(
                 f"y has {Y.shape[1]} outputs, but the hyperparameters were found for "
                 f"{len(known.offset)}; call optimize with such outputs"
             )
-        self._center()
-        self._log_weights, self._weightless = 0.0, 0
-
-    def _center(self) -> None:
-        offset = self.hyperparameters_.offset
+        offset = known.offset
         self._offset = float(offset[0]) if len(offset) == 1 else offset
 
     def _map(self, n_inputs: int) -> StreamMap:
         known = self.hyperparameters_
-        amplitude = known.signal / math.sqrt(len(known.directions))
+        amplitude = known.signal / math.sqrt(len(known.frequencies))
         step = 0.0 if self.trend is None else known.signal / float(self.trend)
         spectrum = SpectrumMap(known.frequencies, amplitude)
         return StreamMap(spectrum, n_inputs, np.dtype(self.dtype), trend_step=step)
@@ -250,21 +282,6 @@ class SparseSpectrumGP(OneByOne, MultiOutputMixin, RegressorMixin, BaseEstimator
         if self._one_output:
             return mean.item(0) + self._offset, std
         return mean + self._offset, std
-
-    def _learn_taken(self, recursion: Recursion, weight: float) -> float:
-        leverage = recursion.learn(weight)
-        if weight != 1.0:
-            self._count_weights(np.array([weight]))
-        return leverage
-
-    def _learn_rows(self, X: np.ndarray, Y: np.ndarray, weights: np.ndarray) -> None:
-        super()._learn_rows(X, Y, weights)
-        self._count_weights(weights)
-
-    def _count_weights(self, weights: np.ndarray) -> None:
-        at_all = weights > 0
-        self._log_weights += float(np.log(weights[at_all]).sum())
-        self._weightless += int(len(weights) - at_all.sum())
 
     # --- predictions --------------------------------------------------------------
 
@@ -295,10 +312,10 @@ class SparseSpectrumGP(OneByOne, MultiOutputMixin, RegressorMixin, BaseEstimator
     def evidence_(self) -> float:
         """Negative log marginal likelihood of all samples so far."""
         recursion, noise = self._begun(), self.hyperparameters_.noise
-        state, count = recursion.state, recursion.seen - self._weightless
+        state = recursion.state
         log_det = 2.0 * np.log(np.diagonal(state.R).astype(np.float64)).sum()
         log_det -= np.log(state.ridge).sum()
-        constant = count * math.log(2.0 * math.pi * noise**2) - self._log_weights
+        constant = recursion.seen * math.log(2.0 * math.pi * noise**2)
         misfit = state.rss.sum() / noise**2
         return float(0.5 * (misfit + recursion.n_outputs * (log_det + constant)))
 

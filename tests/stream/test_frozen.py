@@ -1,0 +1,113 @@
+"""What a model leaves behind, and models side by side."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.preprocessing import PolynomialFeatures
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from tiercel.features import FourierFeatures
+from tiercel.kernels import Gaussian
+from tiercel.stream import (
+    FrozenPredictor,
+    OutputGroups,
+    RecursiveRidge,
+    SparseSpectrumGP,
+)
+
+PHASE = FourierFeatures(Gaussian(1.0), 12, map="phase", random_state=0)
+MODELS = [
+    RecursiveRidge(ridge=0.1),
+    RecursiveRidge(PHASE, ridge=0.1),
+    RecursiveRidge(PHASE, ridge=0.1, dtype="float32", fit_intercept=False),
+    SparseSpectrumGP(10, noise=0.1, signal=1.0, length_scale=1.0, random_state=0),
+    SparseSpectrumGP(10, 0.1, 1.0, 1.0, trend=20.0, random_state=0),
+]
+
+
+def stream(rows=60, outputs=1, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((rows, 3))
+    Y = np.sin(X @ rng.standard_normal((3, outputs))) + 2.0
+    return X, Y[:, 0] if outputs == 1 else Y
+
+
+@pytest.mark.parametrize("model", MODELS, ids=repr)
+@pytest.mark.parametrize("outputs", [1, 2])
+def test_a_frozen_model_predicts_the_same(model, outputs):
+    X, y = stream(outputs=outputs)
+    frozen = model.fit(X, y).freeze()
+    tolerance = 1e-5 if model.dtype == "float32" else 1e-12
+    np.testing.assert_allclose(frozen.predict(X), model.predict(X), atol=tolerance)
+    one = model.predict_one(X[0])
+    one = one[0] if isinstance(one, tuple) else one
+    np.testing.assert_allclose(frozen.predict_one(X[0]), one, atol=10 * tolerance)
+    again = FrozenPredictor.__new__(FrozenPredictor)
+    again._restore_state(frozen._saved_state())
+    np.testing.assert_array_equal(again.predict(X), frozen.predict(X))
+
+
+def test_a_frozen_model_is_small():
+    X, y = stream()
+    model = RecursiveRidge(PHASE).fit(X, y)
+    held = model.freeze()._saved_state().values()
+    numbers = sum(np.size(value) for value in held if isinstance(value, np.ndarray))
+    assert numbers == 13 + 12 * 3 + 12  # weights, frequencies, phases
+
+
+def test_other_features_cannot_be_frozen():
+    X, y = stream()
+    with pytest.raises(ValueError, match="PolynomialFeatures features cannot be"):
+        RecursiveRidge(PolynomialFeatures()).fit(X, y).freeze()
+
+
+@pytest.mark.parametrize("name", ["weights_", "frequencies", "phases"])
+def test_a_frozen_state_that_does_not_fit_is_refused(name):
+    X, y = stream()
+    state = RecursiveRidge(PHASE).fit(X, y).freeze()._saved_state()
+    state[name] = state[name][:-1]
+    with pytest.raises(ValueError, match=r"fit|weights"):
+        FrozenPredictor.__new__(FrozenPredictor)._restore_state(state)
+
+
+@parametrize_with_checks([OutputGroups(RecursiveRidge())])
+def test_groups_conform_to_scikit_learn(estimator, check):
+    check(estimator)
+
+
+def test_groups_are_models_of_their_own():
+    X, Y = stream(80, 3)
+    groups = OutputGroups(RecursiveRidge(PHASE, ridge=0.1), groups=[[2, 0], [1]])
+    groups.fit(X[:40], Y[:40])
+    for x, y in zip(X[40:], Y[40:], strict=True):
+        groups.predict_update(x, y)
+    for outputs in ([2, 0], [1]):
+        alone = RecursiveRidge(PHASE, ridge=0.1).fit(X, Y[:, outputs])
+        np.testing.assert_allclose(groups.predict(X)[:, outputs], alone.predict(X))
+    np.testing.assert_allclose(groups.predict_one(X[3]), groups.predict(X[3:4])[0])
+
+
+def test_groups_of_processes_have_their_own_noise():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (300, 1))
+    Y = np.sin(3 * X) * [1.0, 50.0] + rng.standard_normal((300, 2)) * [0.1, 1.0]
+    groups = OutputGroups(SparseSpectrumGP(20, random_state=0)).fit(X, Y)
+    mean, std = groups.predict(X, return_std=True)
+    assert mean.shape == std.shape == (300, 2)
+    np.testing.assert_allclose(std.mean(0), [0.1, 1.0], rtol=0.2)
+    one_mean, one_std = groups.predict_update(X[0], Y[0])
+    np.testing.assert_allclose(one_mean, mean[0])
+    np.testing.assert_allclose(one_std, std[0])
+
+
+def test_bad_groups_and_samples_are_refused():
+    X, Y = stream(20, 3)
+    with pytest.raises(ValueError, match="each of the 3 outputs once"):
+        OutputGroups(RecursiveRidge(), groups=[[0], [0, 1]]).fit(X, Y)
+    groups = OutputGroups(RecursiveRidge()).fit(X, Y)
+    before = groups.predict(X)
+    for x, y in [(X[0], [1.0, 1.0, np.nan]), (X[0][:2], Y[0]), (X[0], Y[0][:2])]:
+        with pytest.raises(ValueError, match=r"NaN|shape"):
+            groups.predict_update(x, y)
+    np.testing.assert_array_equal(groups.predict(X), before)
