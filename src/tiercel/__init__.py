@@ -8,6 +8,15 @@ map of the input. The library is a house of rooms, each of which answers one que
     How alike are two points? Kernels, their sums and products, gradients, spectra.
 ``linalg``
     How is the algebra done? Conjugate gradient, Cholesky factors and their updates.
+``features``
+    Which finite map stands in for the kernel? Random Fourier features.
+``stream``
+    What do I learn from one sample at a time, at constant cost? Recursive ridge
+    regression, Gaussian processes, classes that appear on the way.
+``io``
+    How do data get in and models out? ``tiercel.save`` and ``tiercel.load``.
+``plots``
+    What happened? Learning curves.
 ``products``
     How do I multiply with a kernel matrix that is never stored? On CPUs and GPUs,
     from memory or from disk, within a memory budget.
@@ -32,19 +41,38 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tiercel import kernels, linalg, products, testing
+    from tiercel import features, io, kernels, linalg, plots, products, stream, testing
+    from tiercel.io import load, save
 
 __version__ = "0.1.0.dev0"
 
 # Where each public name lives; a room lives in itself.
 _HOMES = {
+    "features": "tiercel.features",
+    "io": "tiercel.io",
     "kernels": "tiercel.kernels",
     "linalg": "tiercel.linalg",
+    "load": "tiercel.io",
+    "plots": "tiercel.plots",
     "products": "tiercel.products",
+    "save": "tiercel.io",
+    "stream": "tiercel.stream",
     "testing": "tiercel.testing",
 }
 
-__all__ = ["__version__", "kernels", "linalg", "products", "testing"]
+__all__ = [
+    "__version__",
+    "features",
+    "io",
+    "kernels",
+    "linalg",
+    "load",
+    "plots",
+    "products",
+    "save",
+    "stream",
+    "testing",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -46,7 +46,7 @@ def squared_errors(kernel, n_draws, X, **settings):
 @pytest.mark.parametrize("map", MAPS)
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
 def test_mean_is_the_kernel(kernel, map, sampling):
-    drawn = values(kernel, 200, map=map, sampling=sampling, n_frequencies=50)
+    drawn = values(kernel, 120, map=map, sampling=sampling, n_frequencies=60)
     spread = drawn.std(axis=0) / np.sqrt(len(drawn))
     deviation = np.abs(drawn.mean(axis=0) - kernel(POINTS))
     assert (deviation <= 4.5 * spread + 1e-12).all()
@@ -57,13 +57,13 @@ def test_mean_is_the_kernel(kernel, map, sampling):
 @pytest.mark.parametrize("map", MAPS)
 def test_variance_is_that_of_sutherland_and_schneider(kernel, map):
     X = np.array([[0.0, 0.0], [0.6, 0.5]])
-    error = values(kernel, 3000, X, map=map, n_frequencies=20)[:, 0, 1]
+    error = values(kernel, 1500, X, map=map, n_frequencies=20)[:, 0, 1]
     k, k2 = kernel(X)[0, 1], kernel(2.0 * X)[0, 1]
     expected = (
         (1 + k2 - 2 * k * k) / 40 if map == "sincos" else (1 + k2 / 2 - k * k) / 20
     )
-    # A sample variance of 3000 draws spreads by root 2 / 3000, more or less: 2.6 %.
-    assert np.var(error) == pytest.approx(expected, rel=0.1)
+    # A sample variance of 1500 draws spreads by root 2 / 1500, more or less: 3.7 %.
+    assert np.var(error) == pytest.approx(expected, rel=0.15)
 
 
 @pytest.mark.parametrize("sampling", ["orthogonal", "structured"])
@@ -73,11 +73,11 @@ def test_orthogonal_directions_lower_the_error_of_a_gaussian(n_inputs, sampling)
     X = rng.standard_normal((12, n_inputs)) / np.sqrt(n_inputs)
     n_frequencies = max(16, 2 * n_inputs)
     plain, drawn = (
-        squared_errors(Gaussian(), 300, X, sampling=s, n_frequencies=n_frequencies)
+        squared_errors(Gaussian(), 200, X, sampling=s, n_frequencies=n_frequencies)
         for s in ("independent", sampling)
     )
     gain = plain.mean() - drawn.mean()
-    assert gain > 3.0 * np.hypot(plain.std(), drawn.std()) / np.sqrt(300)
+    assert gain > 3.0 * np.hypot(plain.std(), drawn.std()) / np.sqrt(200)
 
 
 @pytest.mark.parametrize("n_inputs", [1, 2, 3, 6, 8])
@@ -85,8 +85,9 @@ def test_orthogonal_directions_lower_the_error_of_a_gaussian(n_inputs, sampling)
 @pytest.mark.parametrize("kernel", [Gaussian(0.5), Matern(1.5)], ids=repr)
 def test_each_frequency_keeps_its_law(kernel, sampling, n_inputs):
     # Norms and directions of the last frequency of each of 4000 independent blocks.
-    size = 8 if (sampling, n_inputs) == ("structured", 6) else n_inputs
-    size = 4 if (sampling, n_inputs) == ("structured", 3) else size
+    size = n_inputs
+    if sampling == "structured":  # the next power of two
+        size = 2 ** (n_inputs - 1).bit_length()
     features = FourierFeatures(
         kernel, 4000 * size, sampling=sampling, random_state=0
     ).fit(np.zeros((1, n_inputs)))

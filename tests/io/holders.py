@@ -1,4 +1,4 @@
-"""Small classes of a user's own, which the tests save, and files that they take apart."""
+"""Small classes of a user's own that are saved, and files that are taken apart."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Holder(BaseEstimator):
 
 
 class Factor(BaseEstimator):
-    """Keeps a factor and a buffer that is not worth saving; checks what it gets back."""
+    """Keeps a factor, and a buffer not worth saving; checks what it gets back."""
 
     def __init__(self, size: int = 2) -> None:
         self.size = size

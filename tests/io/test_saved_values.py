@@ -273,12 +273,12 @@ def test_cycles_are_named(tmp_path):
 
 
 def test_depth_has_a_limit_that_is_told(tmp_path):
-    fine = deep = []
-    for _ in range(60):
-        fine = [fine]
-    assert round_trip(fine, tmp_path) == fine
-    for _ in range(70):
-        deep = [deep]
+    fine, deep = [np.float32(0.5), np.arange(2, dtype=">i4")], []
+    for _ in range(63):
+        fine, deep = [fine], {0: deep}
+    assert same(round_trip(fine, tmp_path), fine)
+    assert round_trip(deep, tmp_path) == deep
+    deep = [[deep]]
     with pytest.raises(ValueError, match="nested deeper than 64 levels"):
         save(Holder(deep), tmp_path / "m")
     chain = Holder()

@@ -3,80 +3,28 @@
 from __future__ import annotations
 
 import math
-import sys
 import tracemalloc
 import types
 
 import numpy as np
 import pytest
+from contestants import (
+    InOneCall,
+    RunningMean,
+    running_means,
+    stream,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.dummy import DummyClassifier
-from sklearn.linear_model import LinearRegression, SGDClassifier, SGDRegressor
-from sklearn.preprocessing import StandardScaler
+from sklearn.linear_model import SGDRegressor
 
-from tiercel.stream._prequential import tally
-from tiercel.stream._prequential.baselines import NearestNeighbour, Spread
+from tiercel.stream._prequential import run, tally
 from tiercel.stream._prequential.durations import Durations
-from tiercel.stream.detectors import ChangeDetector, ThresholdDetector
+from tiercel.stream.detectors import ThresholdDetector
 from tiercel.stream.evaluation import prequential, prequential_repeats
 
-
-class RunningMean:
-    """Predict the mean of the targets so far, 0 before the first."""
-
-    def __init__(self, std=None):
-        self.total, self.count, self.std = 0.0, 0, std
-
-    def predict_one(self, x):
-        mean = self.total / max(self.count, 1)
-        return mean if self.std is None else (mean, self.std)
-
-    def learn_one(self, x, y):
-        if not np.all(np.isfinite(x)):
-            raise ValueError("x holds NaN")
-        self.total, self.count = self.total + y, self.count + 1
-
-
-class InOneCall(RunningMean):
-    def predict_update(self, x, y):
-        answer = self.predict_one(x)
-        self.learn_one(x, y)
-        return answer
-
-
-class Majority:
-    """Predict the most frequent label so far; None before the first."""
-
-    def __init__(self):
-        self.counts = {}
-
-    def predict_one(self, x):
-        return max(self.counts, key=self.counts.get) if self.counts else None
-
-    def learn_one(self, x, y):
-        self.counts[y] = self.counts.get(y, 0) + 1
-
-
-def running_means(y):
-    """Return what `RunningMean` predicts."""
-    totals = np.cumsum(y, axis=0) - y
-    return (totals.T / np.maximum(np.arange(len(y)), 1)).T
-
-
-def stream(n=700, d=3, T=2, seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((n, d))
-    return X, np.sin(X @ rng.standard_normal((d, T))) + 0.1 * rng.standard_normal(
-        (n, T)
-    )
-
-
-def cumulative_means(errors):
-    return (np.cumsum(errors, axis=0).T / np.arange(1, len(errors) + 1)).T
-
-
-# --- errors and curves ---------------------------------------------------------
+# --- errors and curves -------------------------------------------------------
 
 
 @pytest.mark.parametrize("model", [RunningMean, InOneCall])
@@ -143,8 +91,8 @@ def test_curves_of_a_stream_of_unknown_length(n, n_points):
 
 def test_one_output_comes_back_in_the_shape_of_y():
     X, Y = stream(50)
-    flat = prequential(RunningMean(0.1), X, Y[:, 0])
-    column = prequential(RunningMean(0.1), X, Y[:, :1])
+    flat = prequential(RunningMean(0.1, outputs=1), X, Y[:, 0])
+    column = prequential(RunningMean(0.1, outputs=1), X, Y[:, :1])
     assert flat.predictions.shape == flat.std.shape == (50,)
     assert column.predictions.shape == column.std.shape == (50, 1)
     assert flat.nmse == column.nmse == prequential(RunningMean(), X, Y).nmse[0]
@@ -182,375 +130,7 @@ def test_a_diverging_model_is_reported_as_it_is():
     assert np.isfinite(report.baselines["persistence"].nmse[0])
 
 
-# --- baselines -------------------------------------------------------------------
-
-
-def test_persistence_on_a_random_walk_errs_by_its_steps():
-    steps = np.random.default_rng(1).standard_normal((900, 2))
-    walk = np.cumsum(steps, axis=0)
-    report = prequential(RunningMean(), np.zeros((900, 1)), walk)
-    persistence = report.baselines["persistence"]
-    # There is nothing to persist at the first sample, so 899 errors count.
-    expected = (steps[1:] ** 2).mean(axis=0)
-    np.testing.assert_allclose(persistence.mse, expected, rtol=1e-12)
-    np.testing.assert_allclose(
-        persistence.nmse, expected / walk.var(axis=0), rtol=1e-12
-    )
-
-
-def nearest(X, Y, memory):
-    """Return the targets of nearest neighbours, one sample at a time."""
-    answers = np.full(Y.shape, np.nan)
-    for t in range(1, len(X)):
-        std = X[:t].std(axis=0)
-        scale = np.divide(1, std, out=np.zeros_like(std), where=std > 0)
-        recent = slice(max(0, t - memory), t)
-        distances = (((X[recent] - X[t]) * scale) ** 2).sum(axis=1)
-        newest_first = distances[::-1]
-        answers[t] = Y[recent][::-1][newest_first.argmin()]
-    return answers
-
-
-@given(
-    seed=st.integers(0, 1000),
-    n=st.integers(2, 60),
-    memory=st.integers(1, 70),
-    block=st.sampled_from([1, 5, 256]),
-)
-@settings(max_examples=30)
-def test_the_nearest_neighbour_is_that_of_brute_force(seed, n, memory, block):
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((n, 3)) * [1.0, 100.0, 0.01] + [0.0, 50.0, 3.0]
-    X[:, 2] = 0.1 if seed % 2 else X[:, 2]  # an input that never varies
-    Y = rng.standard_normal((n, 2))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tally, "BLOCK", block)
-        report = prequential(RunningMean(), X, Y, neighbours=memory)
-    expected = ((nearest(X, Y, memory) - Y)[1:] ** 2).mean(axis=0)
-    np.testing.assert_allclose(
-        report.baselines["nearest_neighbour"].mse, expected, rtol=1e-9
-    )
-
-
-def test_of_equal_neighbours_the_latest_is_taken():
-    rng = np.random.default_rng(2)
-    X = rng.standard_normal((5, 4))[rng.integers(0, 5, 400)]
-    Y = np.arange(400.0)[:, None]
-    guesses, answered = NearestNeighbour(400, 4, 1).predict_update(X, Y)
-    for t in range(20, 400):
-        same = np.flatnonzero((X[:t] == X[t]).all(axis=1))
-        assert guesses[t, 0] == same[-1]
-    assert answered.tolist() == [False] + [True] * 399
-
-
-def test_what_is_missing_in_an_input_tells_the_neighbours_nothing():
-    X, Y = stream(30, d=2, T=1)
-    X[10:, 1] = np.nan
-    report = prequential(RunningMeanAnyhow(), X, Y)
-    assert np.isfinite(report.baselines["nearest_neighbour"].nmse).all()
-
-
-class RunningMeanAnyhow(RunningMean):
-    def learn_one(self, x, y):
-        super().learn_one(np.zeros(1), y)
-
-
-def test_the_spread_of_blocks_is_that_of_all_rows():
-    X = np.random.default_rng(3).standard_normal((100, 2)) + [1e6, 0.0]
-    spread = Spread(2)
-    variances = np.vstack([spread.before_each(X[:7]), spread.before_each(X[7:])])
-    for t in (1, 2, 7, 8, 60, 99):
-        np.testing.assert_allclose(variances[t], X[:t].var(axis=0), rtol=1e-8)
-    np.testing.assert_allclose(spread.variance(), X.var(axis=0), rtol=1e-8)
-
-
-def test_baselines_can_be_left_out():
-    report = prequential(RunningMean(), *stream(50), baselines=False)
-    assert report.baselines == {}
-    assert "persistence" not in str(report)
-
-
-# --- models of every kind ----------------------------------------------------------
-
-
-def test_an_sgd_regressor_is_asked_before_it_is_taught():
-    X, Y = stream(300)
-    y = Y[:, 0]
-    report = prequential(SGDRegressor(random_state=0), X, y)
-    model, expected = SGDRegressor(random_state=0), np.full(300, np.nan)
-    for t in range(300):
-        if t:  # an untaught model has no answer
-            expected[t] = model.predict(X[t : t + 1])[0]
-        model.partial_fit(X[t : t + 1], y[t : t + 1])
-    np.testing.assert_array_equal(report.predictions, expected)
-    assert report.n_unanswered == 1
-    mse = np.nanmean((y - expected) ** 2)
-    np.testing.assert_allclose(report.mse, mse, rtol=1e-12)
-    assert "not answered: 1" in str(report)
-
-
-def test_a_frozen_model_stays_as_it_is():
-    X, Y = stream(200)
-    model = LinearRegression().fit(X[:50], Y[:50])
-    coefficients = model.coef_.copy()
-    report = prequential(model, X[50:], Y[50:])
-    np.testing.assert_allclose(report.predictions, model.predict(X[50:]), rtol=1e-12)
-    np.testing.assert_array_equal(model.coef_, coefficients)
-    with pytest.raises(ValueError, match="not fitted"):
-        prequential(LinearRegression(), X, Y)
-
-
-def river_model(kind, answer):
-    """Return a stand-in whose class says that it is one of River's."""
-    river_base = type(kind, (), {"__module__": "river.base"})
-    seen = []
-
-    class Model(river_base):
-        def predict_one(self, x):
-            return answer(x)
-
-        def learn_one(self, x, y):
-            seen.append((x, y))
-
-    Model.__module__ = "river.linear_model"
-    return Model(), seen
-
-
-def test_a_river_model_gets_dicts_of_plain_numbers():
-    X, Y = stream(20)
-    model, seen = river_model("Regressor", lambda x: x[0] + x[2])
-    report = prequential(model, X, Y[:, 0])
-    np.testing.assert_array_equal(report.predictions, X[:, 0] + X[:, 2])
-    assert seen == [
-        (dict(enumerate(x.tolist())), y)
-        for x, y in zip(X, Y[:, 0].tolist(), strict=True)
-    ]
-    assert all(type(y) is float for _, y in seen)
-    assert "river" not in sys.modules
-
-
-def test_a_river_model_with_named_inputs_and_several_outputs():
-    pandas = pytest.importorskip("pandas")
-    X, Y = stream(20)
-    X, Y = pandas.DataFrame(X, columns=list("abc")), pandas.DataFrame(Y)
-    Y.columns = ["left", "right"]
-    model, seen = river_model(
-        "MultiTargetRegressor", lambda x: {"right": x["a"], "left": x["b"]}
-    )
-    report = prequential(model, X, Y)
-    np.testing.assert_array_equal(report.predictions, X[["b", "a"]])
-    assert report.output_names == ("left", "right")
-    assert seen[3] == (X.iloc[3].to_dict(), Y.iloc[3].to_dict())
-
-
-def test_a_river_stream_of_dicts():
-    X, Y = stream(30, d=2, T=1)
-    pairs = [({"u": a, "v": b}, y) for (a, b), y in zip(X, Y[:, 0], strict=True)]
-    model, seen = river_model("Regressor", lambda x: x["v"])
-    from_dicts = prequential(model, iter(pairs))
-    from_arrays = prequential(river_model("", lambda x: x[1])[0], X, Y[:, 0])
-    assert seen == pairs
-    np.testing.assert_array_equal(from_dicts.predictions, X[:, 1])
-    for name, baseline in from_dicts.baselines.items():
-        assert baseline.nmse == from_arrays.baselines[name].nmse
-    texts = [({"u": "red"}, 1.0), ({"u": "green"}, 2.0)]
-    model, seen = river_model("Regressor", lambda x: 0.0)
-    with pytest.raises(TypeError, match="baselines=False"):
-        prequential(model, texts)
-    assert prequential(model, texts, baselines=False).mse == 2.5
-
-
-def test_answers_that_are_overwritten_are_kept():
-    X, Y = stream(30)
-    answer = np.zeros(2)
-
-    class InPlace:
-        def predict_one(self, x):
-            answer[:] = x[:2]
-            return answer
-
-        def learn_one(self, x, y):
-            answer[:] = 99.0
-
-    report = prequential(InPlace(), X, Y)
-    np.testing.assert_array_equal(report.predictions, X[:, :2])
-
-
-def test_models_that_cannot_be_evaluated():
-    X, Y = stream(5)
-    with pytest.raises(TypeError, match="pass a model, not the class RunningMean"):
-        prequential(RunningMean, X, Y)
-    with pytest.raises(TypeError, match="StandardScaler has none of the methods"):
-        prequential(StandardScaler(), X, Y)
-    with pytest.raises(TypeError, match="predicts 1 outputs, the stream has 2"):
-        prequential(LinearRegression().fit(X, Y[:, 0]), X, Y)
-    update_only = types.SimpleNamespace(predict_update=lambda x, y: y)
-    assert prequential(update_only, X, Y).nmse.tolist() == [0, 0]
-    with pytest.raises(TypeError, match="cannot be gated"):
-        prequential(update_only, X, Y, detector=ChangeDetector())
-
-
-# --- labels ---------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("labels", ["texts", "integers", "booleans", "objects"])
-def test_error_rates_of_labels(labels):
-    rng = np.random.default_rng(4)
-    y = rng.integers(0, 2 if labels == "booleans" else 4, 300)
-    y = {
-        "texts": y.astype(str),
-        "integers": y,
-        "booleans": y.astype(bool),
-        "objects": np.array(["a", 2, ("b", 3), None.__class__], object)[y],
-    }[labels]
-    X = rng.standard_normal((300, 2))
-    model, expected = Majority(), []
-    for label in y:
-        expected.append(model.predict_one(None))
-        model.learn_one(None, label)
-    report = prequential(Majority(), X, y)
-    assert report.predictions[0] is None
-    assert report.predictions.tolist() == expected
-    wrong = np.array([p != t for p, t in zip(expected, y, strict=True)])[1:]
-    assert report.error_rate == pytest.approx(wrong.mean())
-    assert report.nmse is report.mse is report.target_variance is None
-    changes = np.array([a != b for a, b in zip(y[1:], y[:-1], strict=True)])
-    rate = report.baselines["persistence"].error_rate
-    assert rate == pytest.approx(changes.mean())
-    np.testing.assert_allclose(report.cumulative[-1], wrong.mean())
-    assert "error rate, one step ahead" in str(report)
-
-
-def test_the_nearest_neighbour_of_labels():
-    X, Y = stream(200, d=2)
-    y = np.where(Y[:, 0] > 0, "up", "down")
-    report = prequential(Majority(), X, y)
-    codes = nearest(X, (Y[:, :1] > 0) * 1.0, 2000)[1:, 0]
-    wrong = codes != (Y[1:, 0] > 0)
-    rate = report.baselines["nearest_neighbour"].error_rate
-    assert rate == pytest.approx(wrong.mean())
-
-
-def test_a_scikit_learn_classifier_knows_all_classes_at_its_first_sample():
-    X, Y = stream(150)
-    y = np.digitize(Y[:, 0], [-0.5, 0.5]).astype(float)  # floats, yet labels
-    report = prequential(SGDClassifier(random_state=0), X, y)
-    model, wrong = SGDClassifier(random_state=0), []
-    for t in range(150):
-        if t:
-            wrong.append(model.predict(X[t : t + 1])[0] != y[t])
-        model.partial_fit(X[t : t + 1], y[t : t + 1], classes=[0, 1, 2])
-    assert report.error_rate == pytest.approx(np.mean(wrong))
-    pairs = list(zip(X, y, strict=True))
-    with pytest.raises(ValueError, match=r"pass classes=\[...\]"):
-        prequential(SGDClassifier(), pairs)
-    again = prequential(SGDClassifier(random_state=0), pairs, classes=[0, 1, 2])
-    assert again.error_rate == report.error_rate
-    assert prequential(model, pairs).n_unanswered == 0  # it knows its classes
-
-
-def test_who_says_what_targets_are():
-    X, counts = np.zeros((6, 1)), np.array([0, 2, 1, 3, 2, 4])
-    fitted = LinearRegression().fit(X, counts)
-    assert prequential(fitted, X, counts).error_rate is None
-    dummy = DummyClassifier().fit(X, counts.astype(float))
-    assert prequential(dummy, X, counts.astype(float)).error_rate == 4 / 6
-    regressor, _ = river_model("Regressor", lambda x: 2.0)
-    assert prequential(regressor, X, counts).mse == ((counts - 2) ** 2).mean()
-    classifier, _ = river_model("Classifier", lambda x: 2.0)
-    assert prequential(classifier, X, counts * 1.0).error_rate == 4 / 6
-    assert prequential(Majority(), X, counts[:, None]).nmse is None
-    several = prequential(RunningMean(), X, np.stack([counts, counts], axis=1))
-    assert several.nmse.shape == (2,)
-
-
-# --- standard deviations and gating ------------------------------------------------------
-
-
-def test_coverage_counts_targets_within_two_standard_deviations():
-    X, Y = stream(400)
-    std = np.array([0.2, 0.5])
-    report = prequential(RunningMean(std), X, Y)
-    inside = np.abs(Y - running_means(Y)) <= 2 * std
-    np.testing.assert_allclose(report.coverage, inside.mean(axis=0))
-    np.testing.assert_array_equal(report.std, np.tile(std, (400, 1)))
-    assert f"{100 * report.coverage[0]:.1f}" in str(report)
-    shared = prequential(RunningMean(0.2), X, Y)  # one for all outputs
-    assert shared.coverage[0] == report.coverage[0]
-    assert prequential(RunningMean(), X, Y).coverage is None
-
-
-def gated_run(model, y, closes):
-    """Return predictions and alarms, the model learning only where none is."""
-    predictions, alarms = [], []
-    for value in y:
-        predictions.append(model.predict_one(None))
-        alarms.append(closes(value - predictions[-1]))
-        if not alarms[-1]:
-            model.learn_one(np.zeros(1), value)
-    return np.array(predictions), np.array(alarms)
-
-
-def test_a_detector_keeps_the_model_from_learning():
-    rng = np.random.default_rng(5)
-    y = 0.1 * rng.standard_normal(600)
-    y[200:260] += 1.0
-    X = np.zeros((600, 1))
-    report = prequential(InOneCall(0.1), X, y, detector=ChangeDetector(window=5))
-    detector, model = ChangeDetector(window=5), RunningMean()
-    expected, alarms = gated_run(model, y, lambda e: detector.update(e / 0.1))
-    np.testing.assert_allclose(report.predictions, expected, rtol=1e-12)
-    np.testing.assert_array_equal(report.gated, alarms)
-    assert report.gated_share == alarms.mean()
-    assert alarms[205:260].all()
-    assert not alarms[270:].all()
-    # The disturbance did not get in: the mean of an ungated model is off by 0.1.
-    assert abs(model.total / model.count) < 0.02
-    assert f"gated: {100 * alarms.mean():.1f} %" in str(report)
-
-
-@pytest.mark.parametrize("outputs", [1, 2])
-def test_without_predicted_deviations_past_errors_set_the_scale(outputs):
-    rng = np.random.default_rng(6)
-    Y = 0.3 * rng.standard_normal((300, outputs))
-    Y[150:155] += 3.0
-    model = RunningMean()
-    report = prequential(
-        model, np.zeros((300, 1)), Y, detector=ThresholdDetector(threshold=8.0)
-    )
-    past, reference = [], RunningMean()
-    for t in range(300):
-        error = Y[t] - reference.predict_one(None)
-        scale = np.sqrt(np.mean(np.square(past), axis=0)) if t >= 30 else np.inf
-        alarm = 0.5 * np.sum((error / scale) ** 2) >= 8.0
-        assert report.gated[t] == alarm
-        past.append(error)
-        if not alarm:
-            reference.learn_one(np.zeros(1), Y[t])
-    assert report.gated[150:155].all()
-    np.testing.assert_allclose(model.total, reference.total, rtol=1e-12)
-
-
-def test_a_detector_watches_a_frozen_model_too():
-    X, Y = stream(300)
-    model = LinearRegression().fit(X, Y)
-    disturbed = Y + 50.0 * (np.arange(300) >= 250)[:, None]
-    report = prequential(model, X, disturbed, detector=ChangeDetector())
-    assert report.gated[250]
-    assert not report.gated[:250].all()
-
-
-def test_a_gate_needs_numbers():
-    X, Y = stream(5, T=1)
-    with pytest.raises(ValueError, match="labels have none"):
-        prequential(Majority(), X, ["a"] * 5, detector=ChangeDetector())
-    with pytest.raises(TypeError, match=r"no update\(residuals\)"):
-        prequential(RunningMean(), X, Y, detector=0.5)
-    with pytest.raises(ValueError, match="residuals hold NaN or inf"):
-        prequential(RunningMean(0.0), X, Y, detector=ChangeDetector())
-
-
-# --- bad samples and bad arguments ------------------------------------------------------
+# --- bad samples and bad arguments -------------------------------------------
 
 
 def test_bad_samples_stop_the_evaluation_or_are_left_out():
@@ -567,9 +147,10 @@ def test_bad_samples_stop_the_evaluation_or_are_left_out():
     clean = prequential(RunningMean(), X[good], Y[good])
     assert (report.n_samples, report.n_rejected) == (300, 3)
     assert report.positions[-1] == 300
-    np.testing.assert_array_equal(report.nmse, clean.nmse)
+    np.testing.assert_allclose(report.nmse, clean.nmse, rtol=1e-12)
     for name, baseline in clean.baselines.items():
-        np.testing.assert_array_equal(report.baselines[name].nmse, baseline.nmse)
+        nmse = report.baselines[name].nmse
+        np.testing.assert_allclose(nmse, baseline.nmse, rtol=1e-12)
     np.testing.assert_array_equal(report.predictions[good], clean.predictions)
     assert np.isnan(report.predictions[[7, 100, 299]]).all()
     assert "rejected: 3" in str(report)
@@ -577,7 +158,7 @@ def test_bad_samples_stop_the_evaluation_or_are_left_out():
 
 def test_a_stream_of_which_nothing_is_left_is_an_error():
     X, Y = stream(10)
-    with pytest.raises(ValueError, match="every sample was rejected.*x holds NaN"):
+    with pytest.raises(ValueError, match=r"every sample was rejected.*x holds NaN"):
         prequential(RunningMean(), X * np.nan, Y, on_error="skip")
 
 
@@ -586,8 +167,8 @@ def test_samples_of_another_size_are_bad_samples():
     pairs = [(X[0], Y[0]), (X[1, :2], Y[1]), (X[2], Y[2, :1]), (X[0], Y[1])]
     with pytest.raises(ValueError, match=r"shape \(2,\) .* first sample had 3"):
         prequential(RunningMean(), pairs)
-    with pytest.raises(ValueError, match="1 targets came in where .* had 2"):
-        prequential(RunningMean(), pairs[2:1:-1] and [pairs[0], pairs[2]])
+    with pytest.raises(ValueError, match=r"1 targets came in where .* had 2"):
+        prequential(RunningMean(), [pairs[0], pairs[2]])
     assert prequential(RunningMean(), pairs, on_error="skip").n_rejected == 2
 
 
@@ -616,7 +197,7 @@ def test_streams_of_the_wrong_kind():
         with pytest.raises(TypeError, match="y is missing"):
             prequential(RunningMean(), X)
     with pytest.raises(TypeError, match="must yield pairs"):
-        prequential(RunningMean(), [(np.ones(2), 1.0), np.ones(3)])
+        prequential(RunningMean(outputs=1), [(np.ones(2), 1.0), np.ones(3)])
     with pytest.raises(TypeError, match="sparse"):
         prequential(RunningMean(), sparse.eye_array(3).tocsr(), np.ones(3))
     with pytest.raises(TypeError, match="X has dtype"):
@@ -641,14 +222,12 @@ def test_bad_settings_are_refused_before_the_model_is_touched(bad):
     assert model.count == 0
 
 
-# --- time and memory ---------------------------------------------------------------------
+# --- time and memory ---------------------------------------------------------
 
 
 def test_only_the_model_is_on_the_clock(monkeypatch):
     now = [0.0]
-    monkeypatch.setattr(
-        sys.modules[prequential.__module__], "perf_counter", lambda: now[0]
-    )
+    monkeypatch.setattr(run, "perf_counter", lambda: now[0])
 
     class Slow(RunningMean):
         def predict_one(self, x):
@@ -664,7 +243,7 @@ def test_only_the_model_is_on_the_clock(monkeypatch):
             now[0] += 1000.0
             yield x, y
 
-    report = prequential(Slow(), pairs(), window=10, n_points=100)
+    report = prequential(Slow(outputs=1), pairs(), window=10, n_points=100)
     assert report.seconds.median == pytest.approx(0.75, rel=0.003)
     assert report.seconds.percentile_99 == pytest.approx(0.75, rel=0.003)
     assert report.seconds.worst == pytest.approx(2.25)
@@ -699,9 +278,9 @@ def peak_memory(n, keep):
 
 def test_memory_does_not_depend_on_the_length_unless_predictions_are_kept():
     peak_memory(300, keep=False)  # what is loaded at the first call
-    short, long = peak_memory(1024, keep=False), peak_memory(8192, keep=False)
+    short, long = peak_memory(512, keep=False), peak_memory(4096, keep=False)
     assert long - short < 20_000
-    assert peak_memory(8192, keep=True) - long > 7000 * 2 * 8
+    assert peak_memory(4096, keep=True) - long > 3000 * 2 * 8
 
 
 def test_predictions_are_not_kept_unless_asked_for():
@@ -710,7 +289,7 @@ def test_predictions_are_not_kept_unless_asked_for():
     assert report.coverage is not None
 
 
-# --- repetitions ---------------------------------------------------------------------------
+# --- repetitions -------------------------------------------------------------
 
 
 def make_sgd(seed):
@@ -744,9 +323,11 @@ def test_each_repetition_has_its_own_detector():
     X, Y = stream(200, T=1)
     detector = ThresholdDetector(threshold=1.0)
     repeats = prequential_repeats(
-        lambda seed: RunningMean(0.5), X, Y, 3, detector=detector
+        lambda seed: RunningMean(0.5, outputs=1), X, Y, 3, detector=detector
     )
-    single = prequential(RunningMean(0.5), X, Y, detector=ThresholdDetector(1.0))
+    single = prequential(
+        RunningMean(0.5, outputs=1), X, Y, detector=ThresholdDetector(1.0)
+    )
     assert repeats.mean.gated_share == pytest.approx(single.gated_share)
     assert repeats.std.gated_share == pytest.approx(0)
     assert repeats.mean.coverage == pytest.approx(single.coverage)
@@ -775,7 +356,7 @@ def test_what_cannot_be_repeated():
         prequential_repeats(make_sgd, zip(X, Y, strict=True), None)
 
 
-# --- tables ----------------------------------------------------------------------------------
+# --- tables ------------------------------------------------------------------
 
 
 def test_a_report_prints_one_line_per_contestant():

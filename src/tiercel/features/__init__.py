@@ -14,11 +14,11 @@ the root of their number.
 **Which map?** ``"sincos"`` makes two features of a frequency, a cosine and a sine. The
 kernel of a point with itself is exact, as Bayesian models need it. ``"phase"`` makes
 one, a cosine with a random phase, as in Gijsberts' recursive least squares and in
-scikit-learn's ``RBFSampler``: take it where you compare with these. With F features the
-variance of phi(x)'phi(z) is (1 + k(2 delta) - 2 k(delta)^2) / F for the first and (1 +
-k(2 delta) / 2 - k(delta)^2) / F for the second, delta being x - z (Sutherland and
-Schneider 2015). So the first is more accurate wherever k(2 delta) < 2 k(delta)^2: for
-the Gaussian and the Laplacian everywhere.
+scikit-learn's ``RBFSampler``: take it where you compare with these. With F features of
+independent frequencies and k(0) = 1, the variance of phi(x)'phi(z) is (1 + k(2 delta) -
+2 k(delta)^2) / F for the first and (1 + k(2 delta) / 2 - k(delta)^2) / F for the
+second, delta being x - z (Sutherland and Schneider 2015). So the first is more accurate
+wherever k(2 delta) < 2 k(delta)^2: for the Gaussian and the Laplacian everywhere.
 
 **Which sampling?** ``"orthogonal"`` lowers the error of a Gaussian at no cost but in
 ``fit``, which grows with the square of the number of inputs: take it for kernels of the

@@ -10,6 +10,8 @@ import numpy as np
 
 from tiercel._compiled import compiled
 
+LINE = 8  # numbers of a cache line
+
 
 @compiled
 def hadamard(x: np.ndarray) -> None:
@@ -75,6 +77,19 @@ def project(
         hadamard(work)
         rotate(work, cosines[block], sines[block])
         first = block * work.shape[0]
-        for i in range(min(work.shape[0], lengths.shape[0] - first)):
-            for j in range(width):
-                out[j, first + i] = lengths[first + i] * work[i, j]
+        write_turned(work, lengths[first:], out[:, first:])
+
+
+@compiled
+def write_turned(work: np.ndarray, lengths: np.ndarray, out: np.ndarray) -> None:
+    """Write rows of ``work`` times their lengths into columns of ``out``.
+
+    A cache line of ``out`` is filled before it is left: with D a power of two its rows
+    would evict each other.
+    """
+    count = min(work.shape[0], lengths.shape[0])
+    for first in range(0, count, LINE):
+        last = min(first + LINE, count)
+        for j in range(work.shape[1]):
+            for i in range(first, last):
+                out[j, i] = lengths[i] * work[i, j]

@@ -64,11 +64,11 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     sampling : {"independent", "orthogonal", "structured"}, default="independent"
         How frequencies are drawn; each one has the same law in all three ways.
         "orthogonal": orthogonal directions in blocks of d frequencies (Yu et al. 2016),
-        which lowers the error. "structured": much the same, with directions that
-        need no matrix: n log d numbers of state and operations in place of n d, for
-        many inputs. Both need a spectrum that is isotropic once columns are scaled: a
-        kernel of the distance, or sums and products whose length scales are
-        proportional.
+        which lowers the error. "structured": much the same, for many inputs, by fast
+        Hadamard transforms: D log d numbers of state, and operations for each row, in
+        place of D d. Both need a spectrum that is isotropic once columns are scaled: a
+        kernel of the distance, or sums and products of such kernels whose length
+        scales are proportional.
     random_state : int, numpy Generator or None, default=None
         An integer gives the same map at every fit.
 

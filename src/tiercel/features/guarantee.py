@@ -16,9 +16,10 @@ def suggest_n_frequencies(
     exp(-D epsilon^2 / (4 (d + 2)))``. This returns the smallest D that makes the right
     side at most delta.
 
-    The bound holds for all kernels and all points of the set at once, so it is loose:
-    the example asks for 26,579 frequencies, where 1000 do on most draws. Take it as a
-    ceiling and let `FourierFeatures.kernel_error` judge on points of your own.
+    The bound is the same for every kernel and holds for all points of the set at once,
+    so it is loose: the example asks for 26,579 frequencies, where 1000 do on most
+    draws. Take it as a ceiling, and let `FourierFeatures.kernel_error` judge on points
+    of your own.
 
     Parameters
     ----------

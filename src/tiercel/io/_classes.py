@@ -71,6 +71,15 @@ def find_class(name: str, trusted: dict[str, type]) -> type:
     )
 
 
+def check_parameters(name: str, parameters: dict[str, Any]) -> None:
+    """Raise where a parameter would have a model read pickles, as joblib's cache is."""
+    if name == "sklearn.pipeline:Pipeline" and parameters.get("memory") is not None:
+        raise Unsaveable(
+            "a pipeline with a cache cannot be saved, because the cache consists of "
+            "pickles; use set_params(memory=None)"
+        )
+
+
 def trusted_classes(classes: Iterable[type]) -> dict[str, type]:
     """Return the classes that a caller trusts, by the names that files give them."""
     found = list(classes)

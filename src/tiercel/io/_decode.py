@@ -69,10 +69,13 @@ class Decoder:
         cls = _classes.find_class(name, self._trusted)
         if not _objects.can_be_rebuilt(cls):
             raise ValueError("its class has no way to be rebuilt from a file")
-        parameters = entry.get("parameters")
+        parameters = None
+        if "parameters" in entry:
+            parameters = self._fields(entry["parameters"])
+            _classes.check_parameters(name, parameters)
         return _objects.put_together(
             cls,
-            None if parameters is None else self._fields(parameters),
+            parameters,
             self._fields(entry["state"]),
             same_version=name.split(".")[0] not in self._changed,
         )
@@ -82,7 +85,7 @@ class Decoder:
 
     def decode(self, node: Any, depth: int = 0) -> Any:
         """Return the value for which ``node`` stands."""
-        if depth > DEEPEST:
+        if depth > DEEPEST + 1:  # a number may stand in a node that says its type
             raise ValueError(f"its values are nested deeper than {DEEPEST} levels")
         if isinstance(node, list):
             return self._each(node, depth + 1)

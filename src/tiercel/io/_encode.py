@@ -122,6 +122,7 @@ class Encoder:
         entry: dict[str, Any] = {"class": _classes.class_name(cls)}
         parameters, state = _objects.taken_apart(value)
         if parameters is not None:
+            _classes.check_parameters(entry["class"], parameters)
             entry["parameters"] = self._fields(parameters, path)
         entry["state"] = self._fields(state, path)
         return self._add(entry)

@@ -218,7 +218,7 @@ def _entries(contents: dict[str, Any], available: int) -> dict[str, Entry]:
 
 
 def _is_length(n: Any) -> bool:
-    return type(n) is int and 0 <= n < 2**63
+    return type(n) is int and 0 <= n
 
 
 def _member(fields: Any, name: str, kind: type) -> Any:

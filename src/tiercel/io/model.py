@@ -199,12 +199,15 @@ def _changed(document: dict[str, Any]) -> set[str]:
     Tiercel keeps the promise of its format; scikit-learn's attributes are its own.
     """
     written, here = document["versions"], _versions()
-    changed = {name for name in ("tiercel", "sklearn") if written.get(name) != here[name]}
+    changed = {
+        name for name in ("tiercel", "sklearn") if written.get(name) != here[name]
+    }
     used = {name.split(".")[0] for name in _class_names(document)}
     if "sklearn" in changed & used:
         warnings.warn(
-            f"the file holds estimators of scikit-learn {written.get('sklearn')}, but this "
-            f"is {here['sklearn']}: they may predict differently, or not at all",
+            "the file holds estimators of scikit-learn "
+            f"{written.get('sklearn')}, but this is {here['sklearn']}: they may "
+            "predict differently, or not at all",
             UserWarning,
             stacklevel=5,
         )

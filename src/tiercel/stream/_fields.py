@@ -16,7 +16,7 @@ import math
 import numpy as np
 
 from tiercel._compiled import compiled
-from tiercel.stream._fields_memory import DIRECTIONS, TINY, Array, Field, Fields, Rule
+from tiercel.stream._fields_memory import DIRECTIONS, TINY, Array, Fields, Rule
 
 # Rows of `numbers`, beside DIRECTIONS: the mean output, the sum of w times the squared
 # error of the fit, whether the field has seen enough to predict.
@@ -30,7 +30,7 @@ ROOT, CENTER, MEAN, RATE, LOG_RATE, TRACE = range(6)
 WEIGHT, ENERGY, SAMPLES, FORGETTING, MOMENT, COEFFICIENT, CV_ERROR = range(7)
 INFLUENCE, LEVERAGE = 7, 8
 # Rows of `axes`, over directions: u; the loading, CROSS / ENERGY; the sum of w e z,
-# which u points along; the sum of w s z.
+# which u points along; the sum of w s z. Rows of `work`: x; z; the scores s.
 PROJECTION, LOADING, COVARIANCE, CROSS = range(4)
 
 NEAR = 1e-3  # activations up to this count as none
@@ -83,7 +83,7 @@ def all_tame(values: Array) -> bool:
 
 
 @compiled
-def lacks_room(fields: Fields, rule: Rule) -> bool:
+def lacks_room(fields, rule):
     """Tell whether a field or a direction that may come would find no place."""
     _, places, _, width, d = fields.axes.shape
     for output in range(fields.used.shape[0]):
@@ -97,71 +97,62 @@ def lacks_room(fields: Fields, rule: Rule) -> bool:
 
 
 @compiled
-def pick(fields: Fields, output: int, i: int) -> Field:
-    """Return one field."""
-    return Field(
-        fields.numbers[output, i],
-        fields.vectors[output, i],
-        fields.sums[output, i],
-        fields.axes[output, i],
-    )
-
-
-@compiled
-def blended(fields: Fields, output: int, work: Array) -> float:
+def blended(fields, output, work):
     """Return the mean of what the fields predict, weighted with their activations."""
-    x, z, total, weight = work[0], work[1], 0.0, 0.0
+    numbers, vectors = fields.numbers[output], fields.vectors[output]
+    total, weight = 0.0, 0.0
     for i in range(fields.used[output]):
-        distance = squared_distance(fields.vectors[output, i], x)
+        distance = squared_distance(vectors, i, work)
         w = exponential(-0.5 * distance) if distance < FAR else 0.0
-        field = pick(fields, output, i)
-        if w > NEAR and field.numbers[TRUSTED] > 0:
-            value = field.numbers[MEAN_Y]
-            for j in range(x.shape[0]):
-                z[j] = x[j] - field.vectors[MEAN, j]
-            for r in range(mature(field)):
-                value += field.sums[COEFFICIENT, r] * deflate(field.axes, r, z)
+        if w > NEAR and numbers[i, TRUSTED] > 0:
+            sums, axes = fields.sums[output, i], fields.axes[output, i]
+            value = numbers[i, MEAN_Y]
+            for j in range(work.shape[1]):
+                work[1, j] = work[0, j] - vectors[i, MEAN, j]
+            for r in range(mature(sums, int(numbers[i, DIRECTIONS]), work)):
+                value += sums[COEFFICIENT, r] * deflate(axes, r, work)
             total += w * value
             weight += w
     return total / weight if weight > 0 else 0.0
 
 
 @compiled
-def squared_distance(vectors: Array, x: Array) -> float:
-    """Return (x - c)' diag(ROOT^2) (x - c)."""
+def squared_distance(vectors, i, work):
+    """Return (x - c)' diag(ROOT^2) (x - c) for field i."""
     total = 0.0
-    for j in range(x.shape[0]):
-        step = vectors[ROOT, j] * (x[j] - vectors[CENTER, j])
+    for j in range(work.shape[1]):
+        step = vectors[i, ROOT, j] * (work[0, j] - vectors[i, CENTER, j])
         total += step * step
     return total
 
 
 @compiled
-def mature(field: Field) -> int:
+def mature(sums, directions, work):
     """Return how many directions count: the last one only once it is old enough."""
-    directions = int(field.numbers[DIRECTIONS])
-    old = field.sums[SAMPLES, directions - 1] > 2 * field.vectors.shape[1]
-    return directions if old or directions == 1 else directions - 1
+    if directions == 1 or sums[SAMPLES, directions - 1] > 2 * work.shape[1]:
+        return directions
+    return directions - 1
 
 
 @compiled
-def deflate(axes: Array, r: int, z: Array) -> float:
+def deflate(axes, r, work):
     """Return the score of z along direction r, and take that direction out of z."""
     score = 0.0
-    for j in range(z.shape[0]):
-        score += axes[PROJECTION, r, j] * z[j]
-    for j in range(z.shape[0]):
-        z[j] -= score * axes[LOADING, r, j]
+    for j in range(work.shape[1]):
+        score += axes[PROJECTION, r, j] * work[1, j]
+    for j in range(work.shape[1]):
+        work[1, j] -= score * axes[LOADING, r, j]
     return score
 
 
 @compiled
-def learn_one(fields: Fields, rule: Rule, output: int, work: Array, y: float) -> None:
+def learn_one(fields, rule, output, work, y):
     """Let every field near x learn, then generate or prune one if that is due."""
-    nearest, second = np.inf, np.inf
-    winner, other = -1, -1
+    numbers, vectors = fields.numbers[output], fields.vectors[output]
+    sums, axes = fields.sums[output], fields.axes[output]
+    nearest, second, winner, other = np.inf, np.inf, -1, -1
     for i in range(fields.used[output]):
-        distance = squared_distance(fields.vectors[output, i], work[0])
+        distance = squared_distance(vectors, i, work)
         if distance < nearest:
             nearest, second, winner, other = distance, nearest, i, winner
         elif distance < second:
@@ -169,38 +160,38 @@ def learn_one(fields: Fields, rule: Rule, output: int, work: Array, y: float) ->
         if distance < FAR:
             w = exponential(-0.5 * distance)
             if w > NEAR:
-                update(pick(fields, output, i), rule, work, w, y)
+                update(numbers[i], vectors[i], sums[i], axes[i], rule, work, w, y)
     largest = exponential(-0.5 * nearest)
     if largest > rule.generate_below:
         if exponential(-0.5 * second) > rule.prune_above:
             prune(fields, output, winner, other)
     elif fields.used[output] < rule.max_fields:
-        near = largest > 0.1 * rule.generate_below
-        known = near and fields.numbers[output, winner, TRUSTED] > 0
-        generate(fields, rule, output, winner if known else -1, work[0], y)
+        known = largest > 0.1 * rule.generate_below and numbers[winner, TRUSTED] > 0
+        generate(fields, rule, output, winner if known else -1, work, y)
 
 
 @compiled
-def update(field: Field, rule: Rule, work: Array, w: float, y: float) -> None:
+def update(numbers, vectors, sums, axes, rule, work, w, y):
     """Show a sample to one field, where it weighs w."""
-    sums, z, scores = field.sums, work[1], work[2]
-    enough = 2 * z.shape[0]
-    field.numbers[TRUSTED] = 1.0 if sums[SAMPLES, 0] > enough else 0.0
-    target = update_means(field, work, w, y)
-    cv_error = update_regression(field, z, w, target)
-    for j in range(z.shape[0]):
-        z[j] = work[0, j] - field.vectors[MEAN, j]
-    error, used = target, mature(field)
-    for r in range(int(field.numbers[DIRECTIONS])):
-        scores[r] = deflate(field.axes, r, z)
+    d, directions = work.shape[1], int(numbers[DIRECTIONS])
+    numbers[TRUSTED] = 1.0 if sums[SAMPLES, 0] > 2 * d else 0.0
+    target = update_means(numbers, vectors, sums, work, w, y)
+    cv_error = update_regression(sums, axes, directions, work, w, target)
+    error, used = target, mature(sums, directions, work)
+    for j in range(d):
+        work[1, j] = work[0, j] - vectors[MEAN, j]
+    for r in range(directions):
+        work[2, r] = deflate(axes, r, work)
         if r < used:
-            error -= sums[COEFFICIENT, r] * scores[r]
+            error -= sums[COEFFICIENT, r] * work[2, r]
     if ready(sums, 0):
-        update_metric(field, rule, work, w, error, cv_error)
-    if wants_direction(field, rule):
-        sums[SAMPLES, int(field.numbers[DIRECTIONS])] = 0.0
-        field.numbers[DIRECTIONS] += 1
-    for r in range(int(field.numbers[DIRECTIONS])):
+        kept = sums[FORGETTING, directions - 1]
+        numbers[FIT_ERROR] = kept * numbers[FIT_ERROR] + w * error * error
+        update_metric(numbers, vectors, sums, rule, work, w, error, cv_error)
+    if wants_direction(sums, directions, rule, work):
+        sums[SAMPLES, directions] = 0.0
+        numbers[DIRECTIONS] += 1
+    for r in range(int(numbers[DIRECTIONS])):
         kept = sums[FORGETTING, r]
         sums[SAMPLES, r] = kept * sums[SAMPLES, r] + 1
         sums[FORGETTING, r] = (
@@ -209,75 +200,66 @@ def update(field: Field, rule: Rule, work: Array, w: float, y: float) -> None:
 
 
 @compiled
-def ready(sums: Array, r: int) -> bool:
+def ready(sums, r):
     """Tell whether direction r has seen enough to take part in the metric's step."""
     return sums[SAMPLES, r] * (1 - sums[FORGETTING, 0]) > 0.1
 
 
 @compiled
-def update_means(field: Field, work: Array, w: float, y: float) -> float:
+def update_means(numbers, vectors, sums, work, w, y):
     """Move the means; write x less its mean into z, return y less its mean."""
-    x, z, mean, numbers = work[0], work[1], field.vectors[MEAN], field.numbers
-    past = field.sums[FORGETTING, 0] * field.sums[WEIGHT, 0]
-    for j in range(x.shape[0]):
-        mean[j] = (past * mean[j] + w * x[j]) / (past + w)
-        z[j] = x[j] - mean[j]
+    past = sums[FORGETTING, 0] * sums[WEIGHT, 0]
+    for j in range(work.shape[1]):
+        mean = (past * vectors[MEAN, j] + w * work[0, j]) / (past + w)
+        vectors[MEAN, j] = mean
+        work[1, j] = work[0, j] - mean
     numbers[MEAN_Y] = (past * numbers[MEAN_Y] + w * y) / (past + w)
     return y - numbers[MEAN_Y]
 
 
 @compiled
-def update_regression(field: Field, z: Array, w: float, error: float) -> float:
+def update_regression(sums, axes, directions, work, w, e):
     """Update all directions; return the error of the coefficients as they were."""
-    sums, axes, used, adapting = (
-        field.sums,
-        field.axes,
-        mature(field),
-        ready(field.sums, 0),
-    )
-    cv_error = error
-    for r in range(int(field.numbers[DIRECTIONS])):
-        kept, score, norm, target = sums[FORGETTING, r], 0.0, 0.0, error
-        for j in range(z.shape[0]):
-            score += axes[PROJECTION, r, j] * z[j]
-        error -= sums[COEFFICIENT, r] * score
+    used, adapting, cv_error = mature(sums, directions, work), ready(sums, 0), e
+    for r in range(directions):
+        kept, score, norm, target = sums[FORGETTING, r], 0.0, 0.0, e
+        for j in range(work.shape[1]):
+            score += axes[PROJECTION, r, j] * work[1, j]
+        e -= sums[COEFFICIENT, r] * score
         if r == used - 1:
-            cv_error = error
+            cv_error = e
         if adapting:
-            sums[CV_ERROR, r] = kept * sums[CV_ERROR, r] + w * error * error
+            sums[CV_ERROR, r] = kept * sums[CV_ERROR, r] + w * e * e
         sums[WEIGHT, r] = kept * sums[WEIGHT, r] + w
         sums[ENERGY, r] = kept * sums[ENERGY, r] + w * score * score
         sums[MOMENT, r] = kept * sums[MOMENT, r] + w * score * target
         # Inputs that never move let the energy fade until nothing is left of it.
         share = 1 / sums[ENERGY, r] if sums[ENERGY, r] > 1e-300 else 0.0
         sums[COEFFICIENT, r] = sums[MOMENT, r] * share
-        for j in range(z.shape[0]):
-            along = (0.9 + 0.1 * kept) * axes[COVARIANCE, r, j] + w * target * z[j]
+        for j in range(work.shape[1]):
+            z = work[1, j]
+            along = (0.9 + 0.1 * kept) * axes[COVARIANCE, r, j] + w * target * z
             axes[COVARIANCE, r, j] = along
             norm += along * along
-            axes[CROSS, r, j] = kept * axes[CROSS, r, j] + w * score * z[j]
-            z[j] -= score * axes[LOADING, r, j]
+            axes[CROSS, r, j] = kept * axes[CROSS, r, j] + w * score * z
+            work[1, j] = z - score * axes[LOADING, r, j]
             axes[LOADING, r, j] = axes[CROSS, r, j] * share
-        norm = math.sqrt(norm)
-        for j in range(z.shape[0] if norm > 1e-12 else 0):
-            axes[PROJECTION, r, j] = axes[COVARIANCE, r, j] / norm
+        if norm > 1e-24:
+            norm = 1 / math.sqrt(norm)
+            for j in range(work.shape[1]):
+                axes[PROJECTION, r, j] = axes[COVARIANCE, r, j] * norm
     return cv_error
 
 
 @compiled
-def update_metric(
-    field: Field, rule: Rule, work: Array, w: float, e: float, cv_error: float
-) -> None:
+def update_metric(numbers, vectors, sums, rule, work, w, e, cv_error):
     """Take a step down the gradient of the stochastic leave-one-out error.
 
     ``slope`` and ``bend`` are its first two derivatives with respect to w. A wild step
     is not taken; the rate is halved instead.
     """
-    numbers, vectors, sums = field.numbers, field.vectors, field.sums
-    directions, d = int(numbers[DIRECTIONS]), vectors.shape[1]
-    weight, cv_sum = sums[WEIGHT, 0], sums[CV_ERROR, mature(field) - 1]
-    numbers[FIT_ERROR] *= sums[FORGETTING, directions - 1]
-    numbers[FIT_ERROR] += w * e * e
+    d, directions = work.shape[1], int(numbers[DIRECTIONS])
+    weight, cv_sum = sums[WEIGHT, 0], sums[CV_ERROR, mature(sums, directions, work) - 1]
     trust = min(1.0, (numbers[FIT_ERROR] / (cv_sum + TINY)) ** 4)
     leverage, first, second = 0.0, 0.0, 0.0
     for r in range(directions):
@@ -315,9 +297,7 @@ def update_metric(
 
 
 @compiled
-def adapt_rate(
-    rule: Rule, vectors: Array, j: int, gradient: float, curvature: float
-) -> None:
+def adapt_rate(rule, vectors, j, gradient, curvature):
     """Let the rate of one root grow while its gradients agree (Sutton, 1992)."""
     step = min(0.1, max(-0.1, rule.meta_rate * gradient * vectors[TRACE, j]))
     vectors[LOG_RATE, j] = min(10.0, max(-10.0, vectors[LOG_RATE, j] - step))
@@ -328,10 +308,10 @@ def adapt_rate(
 
 
 @compiled
-def wants_direction(field: Field, rule: Rule) -> bool:
+def wants_direction(sums, directions, rule, work):
     """Tell whether the last direction is settled and was worth having."""
-    sums, last = field.sums, int(field.numbers[DIRECTIONS]) - 1
-    if last + 1 == field.vectors.shape[1]:
+    last = directions - 1
+    if directions == work.shape[1]:
         return False
     mse = sums[CV_ERROR, last] / sums[WEIGHT, last] + TINY
     without = sums[CV_ERROR, last - 1] / sums[WEIGHT, last - 1] + TINY
@@ -341,46 +321,41 @@ def wants_direction(field: Field, rule: Rule) -> bool:
 
 
 @compiled
-def generate(
-    fields: Fields, rule: Rule, output: int, like: int, x: Array, y: float
-) -> None:
-    """Place a field at x, as wide as field ``like``, or else as wide as at first."""
+def generate(fields, rule, output, like, work, y):
+    """Place a field at x, as wide as field ``like``, or else as the blank one, -1."""
     i = fields.used[output]
     fields.used[output] = i + 1
-    copy_field(fields, output, i, -1)  # the blank one
-    new, old = pick(fields, output, i), pick(fields, output, like)
-    new.numbers[MEAN_Y] = y
-    new.numbers[DIRECTIONS] = old.numbers[DIRECTIONS]
-    for j in range(x.shape[0]):
-        new.vectors[CENTER, j] = x[j]
-        new.vectors[ROOT, j] = old.vectors[ROOT, j]
-        new.vectors[RATE, j] = old.vectors[RATE, j] if like >= 0 else rule.init_rate
-        new.vectors[LOG_RATE, j] = logarithm(new.vectors[RATE, j] + TINY)
+    copy_field(fields, output, i, -1)
+    numbers, vectors = fields.numbers[output], fields.vectors[output]
+    numbers[i, MEAN_Y], numbers[i, DIRECTIONS] = y, numbers[like, DIRECTIONS]
+    for j in range(work.shape[1]):
+        vectors[i, CENTER, j] = work[0, j]
+        vectors[i, ROOT, j] = vectors[like, ROOT, j]
+        rate = vectors[like, RATE, j] if like >= 0 else rule.init_rate
+        vectors[i, RATE, j], vectors[i, LOG_RATE, j] = rate, logarithm(rate + TINY)
 
 
 @compiled
-def prune(fields: Fields, output: int, one: int, other: int) -> None:
+def prune(fields, output, one, other):
     """Drop the narrower of two fields; the last one takes its place."""
-    excess = 0.0
-    for j in range(fields.vectors.shape[3]):
-        excess += fields.vectors[output, one, ROOT, j] ** 2
-        excess -= fields.vectors[output, other, ROOT, j] ** 2
+    excess, vectors = 0.0, fields.vectors[output]
+    for j in range(vectors.shape[2]):
+        excess += vectors[one, ROOT, j] ** 2 - vectors[other, ROOT, j] ** 2
     fields.used[output] -= 1
     copy_field(fields, output, one if excess > 0 else other, fields.used[output])
 
 
 @compiled
-def copy_field(fields: Fields, output: int, target: int, source: int) -> None:
-    """Let one field be what another is; -1 is the blank one."""
-    new, old = pick(fields, output, target), pick(fields, output, source)
-    new.numbers[:] = old.numbers
-    new.vectors[:] = old.vectors
-    new.sums[:] = old.sums
-    new.axes[:] = old.axes
+def copy_field(fields, output, target, source):
+    """Let one field be what another is."""
+    fields.numbers[output, target] = fields.numbers[output, source]
+    fields.vectors[output, target] = fields.vectors[output, source]
+    fields.sums[output, target] = fields.sums[output, source]
+    fields.axes[output, target] = fields.axes[output, source]
 
 
 @compiled
-def exponential(x: float) -> float:
+def exponential(x):
     """Return e^x, with a relative error below 1e-15."""
     if not x > -700.0:
         return 0.0
@@ -402,7 +377,7 @@ def exponential(x: float) -> float:
 
 
 @compiled
-def logarithm(x: float) -> float:
+def logarithm(x):
     """Return ln x of a positive number, to 15 digits."""
     m, twos = math.frexp(x)
     if m < 0.7071067811865476:

@@ -30,15 +30,6 @@ class Fields(NamedTuple):
     axes: Array  # (p, places, 4, width, d)
 
 
-class Field(NamedTuple):
-    """One field: views of these arrays."""
-
-    numbers: Array
-    vectors: Array
-    sums: Array
-    axes: Array
-
-
 class Rule(NamedTuple):
     """What the constructor was told, in the form that the loops want."""
 
@@ -82,7 +73,7 @@ def blank_fields(rule: Rule, outputs: int, places: int, width: int) -> Fields:
     vectors[:, :, 0] = rule.init_root
     sums[:, :, :3] = TINY  # what is divided by, and the count of samples
     sums[:, :, 3] = rule.first_forgetting
-    axes[:, :, :2] = np.eye(width, d)  # directions begin along the coordinate axes
+    axes[:, :, :2] = np.eye(width, d)  # directions, loadings: the coordinate axes
     return Fields(np.zeros(outputs, np.int64), numbers, vectors, sums, axes)
 
 

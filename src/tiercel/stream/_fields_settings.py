@@ -6,6 +6,7 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from tiercel.stream._fields_memory import Array, Rule
 
@@ -78,6 +79,13 @@ def as_floats(values: Any, name: str) -> Array:
 def plain(array: Any) -> Array:
     """Return the array in the one form that the loops are compiled for."""
     return np.require(array, np.float64, ["C", "W"])
+
+
+def rows_of(y: Any) -> Array:
+    """Return outputs as one row per sample."""
+    if sparse.issparse(y):
+        raise ValueError("y is sparse, but outputs are dense; pass y.toarray()")
+    return plain(np.reshape(y, (len(y), -1)))
 
 
 def check_marks(state: dict[str, Any]) -> dict[str, Any]:

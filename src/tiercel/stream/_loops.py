@@ -187,7 +187,7 @@ def rotate_in(
     k = start
     while k < size:
         pair = k + 1 < size
-        d0, x0 = fade * float(R[k, k]), float(phi[k])
+        d0, x0 = fade * np.float64(R[k, k]), np.float64(phi[k])
         r0 = math.sqrt(d0 * d0 + x0 * x0)
         inverse = 1.0 / r0 if r0 > 0.0 else 0.0
         c0, s0 = (d0 * inverse, x0 * inverse) if r0 > 0.0 else (1.0, 0.0)
@@ -198,9 +198,12 @@ def rotate_in(
             v0 = x0 * growth / d0
             growth *= r0 / d0
         if pair:
-            above = fade * float(R[k, k + 1])
-            d1, x1 = fade * float(R[k + 1, k + 1]), c0 * float(phi[k + 1]) - s0 * above
-            R[k, k + 1] = dtype(c0 * above + s0 * float(phi[k + 1]))
+            above = fade * np.float64(R[k, k + 1])
+            d1, x1 = (
+                fade * np.float64(R[k + 1, k + 1]),
+                c0 * np.float64(phi[k + 1]) - s0 * above,
+            )
+            R[k, k + 1] = dtype(c0 * above + s0 * np.float64(phi[k + 1]))
             r1 = math.sqrt(d1 * d1 + x1 * x1)
             inverse = 1.0 / r1 if r1 > 0.0 else 0.0
             c1, s1 = (d1 * inverse, x1 * inverse) if r1 > 0.0 else (1.0, 0.0)
@@ -215,12 +218,12 @@ def rotate_in(
         a1, b1, f1, g1 = dtype(c1), dtype(s1), dtype(c1 * fade), dtype(s1 * fade)
         for t in range(outputs):
             z, y = Z[k, t], target[t]
-            mean[t] += v0 * fade * float(z)
+            mean[t] += v0 * fade * np.float64(z)
             Z[k, t] = f0 * z + b0 * y
             y = a0 * y - g0 * z
             if pair:
                 z = Z[k + 1, t]
-                mean[t] += v1 * fade * float(z)
+                mean[t] += v1 * fade * np.float64(z)
                 Z[k + 1, t] = f1 * z + b1 * y
                 y = a1 * y - g1 * z
             target[t] = y
@@ -261,9 +264,9 @@ def predict_features(
             continue
         v = phi[k] / R[k, k]
         phi[k] = v
-        leverage += float(v) * float(v)
+        leverage += np.float64(v) * np.float64(v)
         for t in range(mean.shape[0]):
-            mean[t] += float(v) * float(Z[k, t])
+            mean[t] += np.float64(v) * np.float64(Z[k, t])
         row, tail = R[k, k + 1 :], phi[k + 1 :]
         for j in range(tail.shape[0]):
             tail[j] -= v * row[j]
@@ -352,7 +355,7 @@ def learn_features(
     growth = rotate_in(state.R, state.Z, phi, target, mean, math.sqrt(forgetting), 0)
     for t in range(y.shape[0]):
         mean[t] /= root
-        rss[t] = forgetting * rss[t] + float(target[t]) * float(target[t])
+        rss[t] = forgetting * rss[t] + np.float64(target[t]) * np.float64(target[t])
     if forgetting < 1.0:
         refresh(state, phi, seen)
     return (growth * growth - 1.0) * forgetting / weight
@@ -379,7 +382,7 @@ def refresh(state: State, phi: np.ndarray, seen: int) -> None:
                 target[t] = 0.0
             rotate_in(state.R, state.Z, phi, target, state.means[1], 1.0, i)
             for t in range(target.shape[0]):
-                state.rss[t] += float(target[t]) * float(target[t])
+                state.rss[t] += np.float64(target[t]) * np.float64(target[t])
             prior[i] = state.ridge[i]
 
 
@@ -430,7 +433,7 @@ def remove_features(
     for t in range(y.shape[0]):
         rest = root * y[t]
         for k in range(size):
-            z = (float(Z[k, t]) - sines[k] * rest) / cosines[k]
+            z = (np.float64(Z[k, t]) - sines[k] * rest) / cosines[k]
             Z[k, t] = dtype(z)
             rest = cosines[k] * rest - sines[k] * z
         state.rss[t] = max(state.rss[t] - rest * rest, 0.0)

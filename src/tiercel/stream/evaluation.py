@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from numbers import Integral
-from time import perf_counter
 from typing import Any
 
-import numpy as np
 from sklearn.base import clone
 
 from tiercel.stream._prequential.gate import Gate
-from tiercel.stream._prequential.models import Contender, contender, is_river
+from tiercel.stream._prequential.models import contender, is_river
 from tiercel.stream._prequential.report import Figures, PrequentialReport, Repeats
-from tiercel.stream._prequential.samples import Sample, Samples, unpack
-from tiercel.stream._prequential.tally import Answer, Tally
+from tiercel.stream._prequential.run import run
+from tiercel.stream._prequential.samples import Samples
+from tiercel.stream._prequential.summary import make_report
+from tiercel.stream._prequential.tally import Tally
 
 __all__ = [
     "Figures",
@@ -132,8 +132,10 @@ def prequential(
         n_points=n_points,
         total=samples.total,
     )
-    _run(samples, contestant, _gate(detector, samples), tally, on_error == "skip")
-    return _report(type(model).__name__, samples, tally, detector is not None, window)
+    run(samples, contestant, _gate(detector, samples), tally, on_error == "skip")
+    return make_report(
+        type(model).__name__, samples, tally, detector is not None, window
+    )
 
 
 def prequential_repeats(
@@ -212,156 +214,3 @@ def _gate(detector: Any, samples: Samples) -> Gate | None:
     if not hasattr(detector, "update"):
         raise TypeError(f"{type(detector).__name__} has no update(residuals)")
     return Gate(detector, len(samples.output_names))
-
-
-def _run(
-    samples: Samples, model: Contender, gate: Gate | None, tally: Tally, skip: bool
-) -> None:
-    """Take the model through the stream."""
-    rejected: ValueError | ArithmeticError | None = None
-    for t, pair in enumerate(samples.pairs):
-        given, y = unpack(pair)
-        try:
-            sample = samples.read(given, y)
-            answer = _step(samples, model, gate, sample)
-        except (ValueError, ArithmeticError) as error:
-            if not skip:
-                error.add_note(
-                    f"This was sample {t} of the stream (counted from 0); "
-                    "on_error='skip' leaves such samples out."
-                )
-                raise
-            rejected = error
-            tally.reject()
-        else:
-            tally.add(sample.x, sample.target, answer)
-    if rejected is not None and not tally.any_accepted():
-        raise ValueError(
-            f"every sample was rejected, the last one as: {rejected}"
-        ) from rejected
-
-
-def _step(
-    samples: Samples, model: Contender, gate: Gate | None, sample: Sample
-) -> Answer:
-    """Let the model predict one sample and learn it."""
-    x, y = model.prepare(sample)
-    if model.predict_learn is not None:
-        start = perf_counter()
-        answer = model.predict_learn(x, y)
-        seconds = perf_counter() - start
-        return Answer(*_numbers(answer, samples), False, seconds)
-    start = perf_counter()
-    answer = model.predict(x)
-    seconds = perf_counter() - start
-    mean, std = _numbers(answer, samples)
-    closed = False
-    if gate is not None and mean is not None:
-        closed = gate.closes(sample.target - mean, std)
-    if model.learn is not None and not closed:
-        start = perf_counter()
-        model.learn(x, y)
-        seconds += perf_counter() - start
-    return Answer(mean, std, closed, seconds)
-
-
-def _numbers(
-    answer: Any, samples: Samples
-) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """Return the mean and the standard deviation in an answer; labels as their code.
-
-    They are copies, as a model may write its next answer where it wrote this one.
-    """
-    if answer is None:
-        return None, None
-    if samples.are_labels:
-        return np.array([samples.code(answer)], np.float64), None
-    mean, std = answer if isinstance(answer, tuple) else (answer, None)
-    T = len(samples.output_names)
-    mean = np.array(mean, np.float64).reshape(-1)
-    if mean.shape != (T,):
-        raise TypeError(f"the model predicts {mean.size} outputs, the stream has {T}")
-    if std is not None:
-        std = np.broadcast_to(np.array(std, np.float64).reshape(-1), (T,))
-    return mean, std
-
-
-def _report(
-    name: str, samples: Samples, tally: Tally, gated: bool, window: int
-) -> PrequentialReport:
-    """Turn the counts into figures."""
-    drawn, final = tally.finish(), tally.curves.means()
-    variance = None if samples.are_labels else tally.spread.variance()
-    counts = tally.counts
-    contestants = [
-        _errors(final[c], drawn.cumulative[:, c], drawn.windowed[:, c], variance)
-        for c in range(1 + len(tally.baselines))
-    ]
-    predictions, std, gates = _kept(samples, tally)
-    return PrequentialReport(
-        **contestants[0],
-        model=name,
-        output_names=samples.output_names,
-        n_samples=tally.seen,
-        n_rejected=tally.seen - counts["accepted"],
-        n_unanswered=counts["accepted"] - counts["answered"],
-        window=int(window),
-        positions=drawn.positions,
-        target_variance=variance,
-        baselines={
-            name: Figures(**errors)
-            for name, errors in zip(tally.baselines, contestants[1:], strict=True)
-        },
-        coverage=tally.covered / tally.judged if tally.judged else None,
-        gated_share=counts["gated"] / counts["accepted"] if gated else None,
-        seconds=tally.durations.quantiles(),
-        windowed_seconds=drawn.seconds,
-        predictions=predictions,
-        std=std,
-        gated=gates if gated else None,
-    )
-
-
-def _errors(
-    final: np.ndarray,
-    cumulative: np.ndarray,
-    windowed: np.ndarray,
-    variance: np.ndarray | None,
-) -> dict[str, Any]:
-    """Return errors as `Figures` has them: over the variance, or as rates."""
-    if variance is None:
-        rate = float(final[0])
-        return {
-            "mse": None,
-            "nmse": None,
-            "error_rate": rate,
-            "cumulative": cumulative,
-            "windowed": windowed,
-        }
-    scale = np.where(variance > 0, variance, np.nan)
-    return {
-        "mse": final,
-        "nmse": final / scale,
-        "error_rate": None,
-        "cumulative": cumulative / scale,
-        "windowed": windowed / scale,
-    }
-
-
-def _kept(
-    samples: Samples, tally: Tally
-) -> tuple[np.ndarray | None, np.ndarray | None, np.ndarray | None]:
-    """Return predictions, standard deviations and alarms, one per sample."""
-    if not tally.kept:
-        return None, None, None
-    mean, std, gated = (
-        np.concatenate(parts) for parts in zip(*tally.kept, strict=True)
-    )
-    if samples.scalar:
-        mean, std = mean[:, 0], std[:, 0]
-    if samples.are_labels:
-        table = np.empty(len(samples.codes) + 1, object)  # its last entry is None
-        for label, code in samples.codes.items():
-            table[code] = label
-        mean = table[np.where(np.isnan(mean), len(samples.codes), mean).astype(int)]
-    return mean, std if tally.judged else None, gated

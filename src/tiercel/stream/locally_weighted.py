@@ -27,6 +27,7 @@ from tiercel.stream._fields_settings import (
     check_marks,
     make_rule,
     plain,
+    rows_of,
 )
 
 FITTED = ("n_features_in_", "feature_names_in_", "n_outputs_", "n_samples_seen_")
@@ -156,12 +157,13 @@ class LocallyWeightedProjection(MultiOutputMixin, RegressorMixin, BaseEstimator)
         if not self._begun:
             return self.fit(X, y)
         X, y = validate_data(self, X, y, reset=False, **ROWS)
-        if (y.ndim == 1) != self._one_output or y.size != len(y) * self.n_outputs_:
+        Y = rows_of(y)
+        if (y.ndim == 1) != self._one_output or Y.shape[1] != self.n_outputs_:
             wanted = "(n,)" if self._one_output else f"(n, {self.n_outputs_})"
             raise ValueError(
                 f"y has shape {y.shape}, but the model learns outputs of shape {wanted}"
             )
-        return self._learn(X, y.reshape(len(X), -1), self._room.nothing)
+        return self._learn(plain(X), Y, self._room.nothing)
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict rows; 0 where no field has learned enough.
@@ -185,12 +187,13 @@ class LocallyWeightedProjection(MultiOutputMixin, RegressorMixin, BaseEstimator)
 
     def predict_one(self, x: Any) -> Any:
         """Predict one sample of shape (d,): a float, or an array of shape (p,)."""
-        check_is_fitted(self, "n_outputs_")
-        x = self._input(x)
-        if not np.isfinite(x).all():
-            raise ValueError("x holds NaN or infinite values")
-        out, work = np.empty((1, self.n_outputs_)), np.empty((2, len(x)))
-        _fields.predict(self._fields, self._rule, work, plain(x.reshape(1, -1)), out)
+        if not self._begun:
+            check_is_fitted(self, "n_outputs_")
+        x = plain(self._input(x)[None])
+        if not _fields.all_tame(x):
+            raise ValueError(UNTAME)
+        out, work = np.empty((1, self.n_outputs_)), np.empty((2, x.shape[1]))
+        _fields.predict(self._fields, self._rule, work, x, out)
         return float(out[0, 0]) if self._one_output else out[0]
 
     def learn_one(self, x: Any, y: Any) -> Self:
@@ -254,7 +257,7 @@ class LocallyWeightedProjection(MultiOutputMixin, RegressorMixin, BaseEstimator)
         """Forget everything and make room, if there is nothing wrong with the rows."""
         probe = clone(self)  # which gets the marks that a refused row would leave
         X, y = validate_data(probe, X, y, reset=True, **ROWS)
-        X, Y = plain(X), plain(y.reshape(len(X), -1))
+        X, Y = plain(X), rows_of(y)
         rule = make_rule(self, X.shape[1])
         if not (_fields.all_tame(X) and _fields.all_tame(Y)):
             raise ValueError(UNTAME)
@@ -270,7 +273,7 @@ class LocallyWeightedProjection(MultiOutputMixin, RegressorMixin, BaseEstimator)
         self._room = Room.of(len(rule.init_root), len(fields.used))
 
     def _learn(self, X: np.ndarray, Y: np.ndarray, out: np.ndarray) -> Self:
-        X, Y, start = plain(X), plain(Y), 0
+        start = 0
         while start < len(X):
             fields, rule, work = self._fields, self._rule, self._room.work
             end = _fields.learn(fields, rule, work, X, Y, out, start)
@@ -286,7 +289,7 @@ class LocallyWeightedProjection(MultiOutputMixin, RegressorMixin, BaseEstimator)
         """Copy one sample to where the loops read it, if its shape is right."""
         x, y = as_floats(x, "x"), as_floats(y, "y")
         if not self._begun:
-            if x.ndim != 1 or y.ndim > 1:
+            if x.ndim != 1 or y.ndim > 1 or not x.size:
                 raise ValueError(
                     "one sample has x of shape (d,) and y a number or of shape (p,), "
                     f"not {x.shape} and {y.shape}"
@@ -335,7 +338,8 @@ class LocallyWeightedProjection(MultiOutputMixin, RegressorMixin, BaseEstimator)
         if names is not None:
             self.feature_names_in_ = np.array(names, dtype=object)
         self._one_output = one_output
-        if np.shape(kept.get("vectors"))[3:] != (self.n_features_in_,):
+        d = (self.n_features_in_,)
+        if not isinstance(kept, dict) or np.shape(kept.get("vectors"))[3:] != d:
             raise ValueError("the fields of the state are not over its inputs")
         rule = make_rule(self, self.n_features_in_)
         self._make(rule, from_state(kept, rule, self.n_outputs_))

@@ -9,9 +9,9 @@ from __future__ import annotations
 STATE = """\
 /* What has been learned, and workspace. */
 typedef struct {
-    model_real factor[MODEL_FACTOR]; /* rows of a triangle: R'R = sum phi phi' + ridge */
-    model_real rotated[MODEL_FEATURES * MODEL_OUTPUTS]; /* Z: R'Z = sum phi y' */
-    double prior[MODEL_FEATURES]; /* the ridge that forgetting has left */  /*: fading */
+    model_real factor[MODEL_FACTOR]; /* R by rows: R'R = sum of phi phi' + ridge */
+    model_real rotated[MODEL_FEATURES * MODEL_OUTPUTS]; /* Z: R'Z = sum of phi y' */
+    double prior[MODEL_FEATURES]; /* what forgetting left of the ridge */  /*: fading */
     int64_t seen; /* samples */
     model_real features[MODEL_FEATURES]; /* workspace */
     model_real target[MODEL_OUTPUTS]; /* workspace */
@@ -28,7 +28,7 @@ static inline void model_reset(model_state *state)
         state->rotated[i] = model_rotated[i];
     for (int i = 0; i < MODEL_FEATURES; i++)  /*: fading */
         state->prior[i] = model_prior[i];  /*: fading */
-    state->seen = MODEL_SEEN;
+    state->seen = model_seen;
 }
 """
 
@@ -123,7 +123,7 @@ static inline void model_turn_targets(
     }
 }
 
-/* Rotate the features with two rows of R: they pass through registers half as often. */
+/* Rotate the features with two rows of R at a time. */
 static inline void model_turn_rows(
     model_turn one, model_turn two, double fade, int count,
     model_real *MODEL_RESTRICT upper, model_real *MODEL_RESTRICT lower,
@@ -192,11 +192,10 @@ static inline void model_refresh(model_state *state)
     for (int j = 0; j < MODEL_FEATURES; j++)
         state->prior[j] *= model_forgetting;
     for (int turn = 0; turn < MODEL_REFRESHED; turn++) {
-        const int i =
-            (int)((state->seen * MODEL_REFRESHED + turn) % MODEL_FEATURES);
+        const int i = (int)((state->seen * MODEL_REFRESHED + turn) % MODEL_FEATURES);
         const double ridge = i < MODEL_INTERCEPT ? 0.0 : model_ridge;  /*: intercept */
-        const double missing = ridge - state->prior[i];  /*: intercept */
-        const double missing = model_ridge - state->prior[i];  /*: !intercept */
+        const double ridge = model_ridge;  /*: !intercept */
+        const double missing = ridge - state->prior[i];
         if (!(missing > 0.0))
             continue;
         for (int j = i; j < MODEL_FEATURES; j++)
@@ -205,19 +204,31 @@ static inline void model_refresh(model_state *state)
         for (int t = 0; t < MODEL_OUTPUTS; t++)
             state->target[t] = 0;
         model_rotate_in(state, 1.0, i, unused);
-        state->prior[i] += missing;
+        state->prior[i] = ridge;
     }
 }
 """
 
 PREDICT = """\
-/* Predict a sample.  Writes OUTPUTS means and, where `std` is not 0, the standard  /*: bayesian */
-   deviation that they share, noise included. */  /*: bayesian */
-/* Predict a sample.  Writes OUTPUTS means and, where `leverage` is not 0, how new  /*: !bayesian */
-   the sample is: phi'(R'R)^-1 phi. */  /*: !bayesian */
+/*: if bayesian */
+/* Put what was found in the user's terms. */
+static inline void model_answer(double leverage, double *mean, double *std)
+{
+    for (int t = 0; t < MODEL_OUTPUTS; t++)
+        mean[t] += model_offset[t];
+    if (std)
+        *std = model_noise * sqrt(1.0 + leverage);
+}
+
+/* Predict a sample: write the means and, where the pointer is not 0, the standard
+   deviation, noise included, which all outputs share. */
+/*: end */
+/*: if !bayesian */
+/* Predict a sample: write the means and, where the pointer is not 0, the leverage
+   phi'(R'R)^-1 phi, which tells how new the sample is. */
+/*: end */
 static inline int model_predict(
-    model_state *state, const double *x, double *mean, double *std)  /*: bayesian */
-    model_state *state, const double *x, double *mean, double *leverage)  /*: !bayesian */
+    model_state *state, const double *x, double *mean, double *SPREAD)
 {
     double found;
     if (!model_is_good(x))
@@ -225,27 +236,20 @@ static inline int model_predict(
     model_map(x, (double)state->seen * model_trend_step, state->features);  /*: trend */
     model_map(x, state->features);  /*: !trend */
     found = model_solve(state, mean);
-/*: if bayesian */
-    for (int t = 0; t < MODEL_OUTPUTS; t++)
-        mean[t] += model_offset[t];
-    if (std)
-        *std = model_noise * sqrt(1.0 + found);
-/*: end */
+    model_answer(found, mean, std);  /*: bayesian */
     if (leverage)  /*: !bayesian */
         *leverage = found;  /*: !bayesian */
     return MODEL_DONE;
 }
 """
 
-PREDICT_UPDATE = """\
+UPDATE = """\
 /* Predict a sample, then learn it: the prediction knows nothing of y. */
 static inline int model_predict_update(
     model_state *state, const double *x, const double *y, double weight,
-    double *mean, double *std)  /*: bayesian */
-    double *mean, double *leverage)  /*: !bayesian */
+    double *mean, double *SPREAD)
 {
-    const double root = sqrt(weight);
-    double growth;
+    double root, growth;
     int good = model_is_good(x);
     for (int t = 0; t < MODEL_OUTPUTS; t++)
         good &= fabs(y[t] - model_offset[t]) < model_limit;  /*: bayesian */
@@ -253,35 +257,37 @@ static inline int model_predict_update(
     if (!good)
         return MODEL_BAD_SAMPLE;
     if (weight == 0.0) {
-        model_predict(state, x, mean, std);  /*: bayesian */
-        model_predict(state, x, mean, leverage);  /*: !bayesian */
+        model_predict(state, x, mean, SPREAD);
         state->seen++;
         return MODEL_DONE;
     }
     if (!(weight >= 1e-30 && weight <= 1e30))
         return MODEL_BAD_WEIGHT;
+    root = sqrt(weight);
     model_map(x, (double)state->seen * model_trend_step, state->features);  /*: trend */
     model_map(x, state->features);  /*: !trend */
-    for (int j = 0; j < MODEL_FEATURES; j++)
-        state->features[j] *= (model_real)root;
-    for (int t = 0; t < MODEL_OUTPUTS; t++)
-        state->target[t] = (model_real)(root * (y[t] - model_offset[t]));  /*: bayesian */
-        state->target[t] = (model_real)(root * y[t]);  /*: !bayesian */
+    if (weight != 1.0)
+        for (int j = 0; j < MODEL_FEATURES; j++)
+            state->features[j] *= (model_real)root;
+    for (int t = 0; t < MODEL_OUTPUTS; t++) {
+        const double target = y[t] - model_offset[t];  /*: bayesian */
+        const double target = y[t];  /*: !bayesian */
+        state->target[t] = (model_real)(root * target);
+    }
     growth = model_rotate_in(state, model_fade, 0, mean);  /*: fading */
     growth = model_rotate_in(state, 1.0, 0, mean);  /*: !fading */
     for (int t = 0; t < MODEL_OUTPUTS; t++)
-        mean[t] = mean[t] / root + model_offset[t];  /*: bayesian */
-        mean[t] /= root;  /*: !bayesian */
+        mean[t] /= root;
+    growth = (growth * growth - 1.0) * model_forgetting / weight;  /*: fading */
+    growth = (growth * growth - 1.0) / weight;  /*: !fading */
     model_refresh(state);  /*: fading */
-    growth = (growth * growth - 1.0) / weight;
-    if (std)
-        *std = model_noise * sqrt(1.0 + growth);
+    model_answer(growth, mean, std);  /*: bayesian */
+    if (leverage)  /*: !bayesian */
+        *leverage = growth;  /*: !bayesian */
     state->seen++;
     return MODEL_DONE;
 }
-"""
 
-UPDATE = """\
 /* Learn a sample. */
 static inline int model_update(
     model_state *state, const double *x, const double *y, double weight)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from tiercel.stream import _loops
+from tiercel.stream._c import header, text
+from tiercel.stream._maps import StreamMap
+
 CHUNK = 64  # angles at a time, on the stack
 
 CHECK = """\
@@ -31,10 +35,8 @@ static inline void model_angles(
     }
 }
 
-/* Write the scaled cosines of angles, and their sines.  Own polynomials: they  /*: sine */
-   vectorise, and give the same bits whatever the C library. */  /*: sine */
-/* Write the scaled cosines of angles.  Own polynomials: they vectorise, and  /*: !sine */
-   give the same bits whatever the C library. */  /*: !sine */
+/* Write the cosines and sines of angles, scaled.  Own polynomials: they
+   vectorise, and give the same bits whatever the C library. */
 static inline void model_waves(
     int count, const double *MODEL_RESTRICT angle,
     double *MODEL_RESTRICT sine,  /*: sine */
@@ -122,3 +124,48 @@ static inline void model_map(
     }
 }
 """
+
+
+def flags_of(map: StreamMap) -> set[str]:
+    """Return what the templates' lines depend on."""
+    of = map.compiled
+    kinds = {_loops.LINEAR: "linear", _loops.SINE_COSINE: "sine"}
+    found = {kinds.get(of.kind, "phase")}
+    found |= {"intercept"} if of.intercept else set()
+    return found | ({"trend"} if map.trend_step > 0 else set())
+
+
+def sizes_of(map: StreamMap) -> dict[str, int]:
+    """Return the sizes that the templates use."""
+    sizes = {"INPUTS": map.n_inputs}
+    if map.compiled.kind != _loops.LINEAR:
+        sizes |= {"FREQUENCIES": len(map.compiled.phases), "CHUNK": CHUNK}
+    return sizes
+
+
+def numbers_of(map: StreamMap) -> str:
+    """Return the declarations of the map's numbers."""
+    of = map.compiled
+    if of.kind == _loops.LINEAR:
+        return ""
+    found = text.constant("model_scale", of.scale)
+    found += text.table("double model_frequencies", of.frequencies)
+    if of.kind == _loops.COSINE:
+        found += text.table("double model_phases", of.phases)
+    return found
+
+
+def told_of(map: StreamMap, n_outputs: int, n_features: int) -> str:
+    """Say in words what goes in and out, and what is between."""
+    of = map.compiled
+    kind = "phase" if of.kind == _loops.COSINE else "sincos"
+    told = f"{len(of.phases):,} random frequencies ({kind})"
+    if of.kind == _loops.LINEAR:
+        told = "the inputs themselves"
+    told += " and an intercept" if of.intercept else ""
+    told += " and a trend" if map.trend_step > 0 else ""
+    return (
+        f"{header.counted(map.n_inputs, 'input')}, "
+        f"{header.counted(n_outputs, 'output')}, "
+        f"{header.counted(n_features, 'feature')}: {told}"
+    )

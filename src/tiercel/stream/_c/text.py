@@ -39,7 +39,7 @@ def fill(template: str, flags: Collection[str]) -> str:
 
 def rename(text: str, name: str) -> str:
     """Return C code with ``name`` in place of ``model``, which all names begin with."""
-    text = re.sub(r"\bmodel_", f"{name}_", text)
+    text = re.sub(r"\bmodel([_.])", rf"{name}\1", text)
     return re.sub(r"\bMODEL_", f"{name.upper()}_", text)
 
 
@@ -66,11 +66,12 @@ def table(declared: str, values: np.ndarray) -> str:
 
     Examples
     --------
-    >>> print(table("double a", np.eye(2)), end="")
+    >>> print(table("double a", np.eye(2)), end="")  # doctest: -NORMALIZE_WHITESPACE
     static const double a[2][2] = {{
-    1.0, 0.0},
-    {
-    0.0, 1.0}};
+        1.0, 0.0
+    }, {
+        0.0, 1.0
+    }};
     """
     shape = "".join(f"[{length}]" for length in values.shape)
     return f"static const {declared}{shape} = {_braced(values)};\n"
@@ -78,16 +79,12 @@ def table(declared: str, values: np.ndarray) -> str:
 
 def _braced(values: np.ndarray) -> str:
     if values.ndim > 1:
-        return "{" + ",\n".join(map(_braced, values)) + "}"
-    return "{\n" + _wrapped([number(value) for value in values]) + "}"
-
-
-def _wrapped(words: list[str]) -> str:
-    """Return words, separated by commas, in lines of moderate width."""
+        return "{" + ", ".join(map(_braced, values)) + "}"
+    words = [number(value) for value in values]
     lines, line = [], ""
     for word in words:
-        if line and len(line) + len(word) + 2 > WIDTH:
+        if len(line) + len(word) > WIDTH:
             lines.append(line)
             line = ""
-        line += f"{' ' if line else ''}{word},"
-    return "\n".join([*lines, line.rstrip(",")])
+        line += f" {word}," if line else f"    {word},"
+    return "\n".join(["{", *lines, line.rstrip(","), "}"])

@@ -20,13 +20,24 @@ class Contender:
 
     ``prepare`` makes of a sample what the other calls take; its time is not the
     model's. ``learn`` is None for a frozen model. ``predict_learn`` is both in one
-    call, where a model has that and nothing needs to come between.
+    call, where a model has that and nothing needs to come between. A model that was
+    ``taught`` nothing yet may say so in place of a prediction.
     """
 
     predict: Callable[[Any], Any]
     learn: Callable[[Any, Any], Any] | None
     prepare: Callable[[Sample], tuple[Any, Any]]
     predict_learn: Callable[[Any, Any], Any] | None = None
+    taught: bool = False
+
+    def answer(self, x: Any) -> Any:
+        """Predict; None if that takes a sample to begin with."""
+        try:
+            return self.predict(x)
+        except NotFittedError:
+            if self.taught or self.learn is None:
+                raise
+            return None
 
 
 def contender(
@@ -51,10 +62,13 @@ def contender(
             None if gated else getattr(model, "predict_update", None),
         )
     if hasattr(model, "predict"):
+
+        def predict(row: np.ndarray) -> Any:
+            return model.predict(row)[0]
+
         if hasattr(model, "partial_fit"):
-            rows = _Rows(model, samples, classes)
-            return Contender(rows.predict, rows.learn, _as_rows)
-        return Contender(lambda row: model.predict(row)[0], None, _as_rows)
+            return Contender(predict, _partial_fit(model, samples, classes), _as_rows)
+        return Contender(predict, None, _as_rows)
     raise TypeError(
         f"{type(model).__name__} has none of the methods that are asked for: "
         "predict_update; predict_one and learn_one; predict, with or without "
@@ -67,7 +81,7 @@ def is_river(model: Any) -> bool:
     return bool(_river_bases(model))
 
 
-def answers_with_labels(model: Any, target: Any) -> bool:
+def answers_with_labels(model: Any, targets: Any) -> bool:
     """Tell whether targets are classes: by the model, or else by their type."""
     if hasattr(model, "__sklearn_tags__") and is_classifier(model):
         return True
@@ -76,7 +90,10 @@ def answers_with_labels(model: Any, target: Any) -> bool:
     for base in _river_bases(model):
         if base in ("Classifier", "Regressor"):
             return base == "Classifier"
-    return np.asarray(target).dtype.kind != "f" and not isinstance(target, dict)
+    values = np.asarray(targets)
+    if values.dtype == object and not isinstance(targets, dict):
+        return not all(isinstance(value, float) for value in values.flat)
+    return values.dtype.kind not in "fO"
 
 
 def _river_bases(model: Any) -> list[str]:
@@ -114,37 +131,26 @@ def _as_rows(sample: Sample) -> tuple[Any, Any]:
     return sample.x[None, :], np.asarray(sample.y)[None]
 
 
-class _Rows:
-    """scikit-learn's protocol, in matrices of one row.
+def _partial_fit(
+    model: Any, samples: Samples, classes: Any
+) -> Callable[[np.ndarray, np.ndarray], Any]:
+    """Learn a matrix of one row; a classifier is told all classes with its first."""
+    first: dict[str, Any] = {}
+    if samples.are_labels and not hasattr(model, "classes_"):
+        first["classes"] = _all_classes(model, samples, classes)
 
-    A model that has learned nothing yet gives no answer; a classifier is told all
-    classes with its first sample.
-    """
+    def learn(row: np.ndarray, target: np.ndarray) -> None:
+        model.partial_fit(row, target, **first)
+        first.clear()
 
-    def __init__(self, model: Any, samples: Samples, classes: Any) -> None:
-        self.model = model
-        self.taught = False
-        self.first: dict[str, Any] = {}
-        if samples.are_labels and not hasattr(model, "classes_"):
-            self.first = {"classes": self._classes(samples, classes)}
+    return learn
 
-    def _classes(self, samples: Samples, classes: Any) -> np.ndarray:
-        known = samples.known_labels() if classes is None else np.asarray(classes)
-        if known is None:
-            raise ValueError(
-                f"{type(self.model).__name__} must know all classes when it starts, "
-                "and an iterable does not tell them; pass classes=[...]"
-            )
-        return known
 
-    def predict(self, row: np.ndarray) -> Any:
-        try:
-            return self.model.predict(row)[0]
-        except NotFittedError:
-            if self.taught:
-                raise
-            return None
-
-    def learn(self, row: np.ndarray, target: np.ndarray) -> None:
-        self.model.partial_fit(row, target, **({} if self.taught else self.first))
-        self.taught = True
+def _all_classes(model: Any, samples: Samples, classes: Any) -> np.ndarray:
+    known = samples.known_labels() if classes is None else np.asarray(classes)
+    if known is None:
+        raise ValueError(
+            f"{type(model).__name__} must know all classes when it starts, "
+            "and an iterable does not tell them; pass classes=[...]"
+        )
+    return known

@@ -69,7 +69,8 @@ class Samples:
         self._keys = names
         self._vectors = vectors
         self.scalar, n_outputs = _shape_of_target(first[1])
-        self.are_labels = n_outputs == 1 and answers_with_labels(model, first[1])
+        targets = first[1] if y is None else y
+        self.are_labels = n_outputs == 1 and answers_with_labels(model, targets)
         self.output_names = _named(output_names or names, n_outputs)
         self.codes: dict[Any, int] = {}
 
@@ -127,7 +128,8 @@ def unpack(pair: Any) -> Pair:
             "without y, X must yield pairs (x, y), but it yielded "
             f"{type(pair).__name__}"
         )
-    return pair[0], pair[1]
+    given, y = (to_numpy(part) if is_torch(part) else part for part in pair)
+    return given, y
 
 
 def _open_iterable(X: Any) -> tuple[Iterator[Pair], Pair]:
@@ -158,7 +160,7 @@ def _matrix(X: Any) -> np.ndarray:
 
 def _matched_targets(X: Any, y: Any) -> np.ndarray:
     """Return the targets, one or one row per sample."""
-    y = y.detach().cpu().numpy() if is_torch(y) else np.asarray(y)
+    y = to_numpy(y)
     if y.ndim not in (1, 2) or len(y) != len(X) or not y.size:
         raise ValueError(
             f"y must have shape ({len(X)},) or ({len(X)}, T), but it is {y.shape}"

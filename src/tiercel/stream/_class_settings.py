@@ -1,0 +1,46 @@
+"""The parameters of an incremental classifier, checked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tiercel.stream._one_by_one import check_positive
+
+RECODES = np.arange(21) / 20  # candidates of recode="auto"
+
+
+def ridges_of(ridge: Any) -> np.ndarray:
+    """Return the candidates for the ridge, one or several."""
+    candidates = [ridge] if np.ndim(ridge) == 0 else list(ridge)
+    if not candidates:
+        raise ValueError("ridge must be a number, or candidates to choose from")
+    for candidate in candidates:
+        check_positive(candidate, "ridge")
+    return np.array(candidates, np.float64)
+
+
+def recodes_of(recode: Any) -> np.ndarray:
+    """Return the candidates for the recoding, one or several, in rising order."""
+    if isinstance(recode, str) and recode == "auto":
+        return RECODES
+    if isinstance(recode, str) or not 0.0 <= recode <= 1.0:
+        raise ValueError(f'recode must be a number from 0 to 1, or "auto": {recode!r}')
+    return np.array([float(recode)])
+
+
+def check_held_out(hold_out: Any, enough: Any) -> None:
+    """Raise ValueError unless both are whole numbers of a sensible size."""
+    if hold_out is not None and not (hold_out == int(hold_out) and hold_out >= 2):
+        raise ValueError(f"hold_out must be None, or 2 or more: {hold_out!r}")
+    if not (enough == int(enough) and enough >= 1):
+        raise ValueError(f"enough must be 1 or more: {enough!r}")
+
+
+def state_dtype(dtype: Any) -> np.dtype:
+    """Return the dtype of the state."""
+    found = np.dtype(dtype)
+    if found.name not in ("float64", "float32"):
+        raise ValueError(f"dtype must be float64 or float32, not {dtype!r}")
+    return found
