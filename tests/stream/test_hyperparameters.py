@@ -146,7 +146,7 @@ def test_units_of_inputs_and_outputs_carry_over(optimize):
 def test_an_input_that_does_not_vary_keeps_length_scale_one(optimize):
     X, Y = wave()
     wider = np.insert(X, 1, 0.1, axis=1)
-    wider[::2, 1] += 1e-17  # no more than rounding
+    wider[::2, 1] = np.nextafter(0.1, 1.0)  # no more than rounding
     hyper = optimize(wider, Y)
     assert hyper.length_scale[1] == 1.0
     assert hyper.noise == pytest.approx(0.1, rel=0.15)
@@ -155,8 +155,10 @@ def test_an_input_that_does_not_vary_keeps_length_scale_one(optimize):
 def test_an_exact_process_is_blind_to_inputs_and_outputs_that_do_not_vary():
     X, Y = wave()
     hyper = optimize_gaussian_process(X, Y)
+    constant = np.full(len(X), 7.0)
+    constant[::2] = np.nextafter(7.0, 8.0)
     wider = optimize_gaussian_process(
-        np.insert(X, 1, 0.1, axis=1), np.insert(Y, 0, 7.0, axis=1)
+        np.insert(X, 1, 0.1, axis=1), np.insert(Y, 0, constant, axis=1)
     )
     assert wider.evidence == pytest.approx(hyper.evidence, rel=1e-9)
     np.testing.assert_allclose(wider.length_scale[[0, 2]], hyper.length_scale, rtol=0.1)
@@ -181,6 +183,10 @@ def test_a_start_is_taken_up_with_its_directions():
     np.testing.assert_array_equal(
         spectrum(X, Y, start=proxy).directions, spectrum(X, Y).directions
     )
+    long = SpectrumHyperparameters(0.25, 1.0, 2 * np.ptp(X, axis=0))
+    with pytest.warns(UserWarning, match="for noise"):
+        one_step = spectrum(X, Y, start=long, max_iter=1)
+    assert one_step.length_scale[0] > 3  # it began at 4
     first = spectrum(X, Y, frequencies="optimized", max_iter=20)
     further = optimize_spectrum(X, Y, 20, "optimized", start=first)
     assert further.evidence < first.evidence

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -187,6 +188,24 @@ class OneByOne:
             self._one_output,
             index=recursion.seen,
         )
+
+    def export_c(
+        self, path: Any, name: str = "model", learn: bool | str = True
+    ) -> Path:
+        """Write the model as a C99 header without dependencies, for the robot.
+
+        Parameters
+        ----------
+        path, name, learn : as for `tiercel.stream.export_c`
+
+        Returns
+        -------
+        Path
+            Of the header.
+        """
+        from tiercel.stream.c_code import export_c
+
+        return export_c(self, path, name, learn)
 
     @property
     def n_samples_seen_(self) -> int:

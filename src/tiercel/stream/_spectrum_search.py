@@ -29,7 +29,6 @@ LENGTH_SCALE = (1e-3, 2.0, 1e4)
 # an optimum which a descent does not leave: so shorter ones are looked at first.
 SHORTER = (1.0, 1 / 2, 1 / 4, 1 / 8, 1 / 16)
 
-
 FIRST_STEP = 0.3  # how far the logarithms may move before anything is known
 
 
@@ -145,12 +144,16 @@ def warn_of_noise(evidence: float, Y: np.ndarray, n_inputs: int) -> None:
         )
 
 
-def varying(Y: np.ndarray) -> np.ndarray:
-    """Return the columns that vary: the others have nothing to say about scales."""
+def centre(Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the means, and the columns that vary without theirs.
+
+    The other columns have nothing to say about scales.
+    """
     constant = is_constant(Y)
     if constant.all():
         raise ValueError("Y does not vary in the samples used: there is nothing to fit")
-    return Y[:, ~constant]
+    offset = Y.mean(axis=0)
+    return offset, (Y - offset)[:, ~constant]
 
 
 def is_constant(A: np.ndarray) -> np.ndarray:

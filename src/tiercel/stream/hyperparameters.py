@@ -13,11 +13,12 @@ the lower, the better.
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
 
+from tiercel._state import check_entries
 from tiercel.kernels import Gaussian
 from tiercel.linalg import cholesky, solve_triangular
 from tiercel.stream._evidence import (
@@ -34,10 +35,10 @@ from tiercel.stream._spectrum_checks import (
     check_width,
 )
 from tiercel.stream._spectrum_search import (
+    centre,
     search,
     search_box,
     shortened,
-    varying,
     warn_of_noise,
 )
 
@@ -99,6 +100,12 @@ class SpectrumHyperparameters:
             check_width("directions", values["directions"], values["length_scale"])
         for name, value in values.items():
             object.__setattr__(self, name, value)
+
+    def _restore_state(self, state: dict[str, Any]) -> None:
+        check_entries(state, *(field.name for field in fields(self)))
+        for name, value in state.items():
+            object.__setattr__(self, name, value)
+        self.__post_init__()
 
     @property
     def frequencies(self) -> np.ndarray:
@@ -185,8 +192,7 @@ def optimize_spectrum(
     n, optimized = X.shape[1], frequencies == "optimized"
     if optimized:
         _warn_of_overfitting(len(X), n, n_frequencies)
-    offset = Y.mean(axis=0)
-    centred = varying(Y - offset)
+    offset, centred = centre(Y)
     rng = np.random.default_rng(random_state)
     drawn = rng.standard_normal((n_frequencies, n))
     box = search_box(X, centred)
@@ -266,8 +272,7 @@ def optimize_gaussian_process(
     rng = np.random.default_rng(random_state)
     subset = rng.permutation(len(X))[:n_subset]
     X, Y = X[subset], Y[subset]
-    offset = Y.mean(axis=0)
-    centred = varying(Y - offset)
+    offset, centred = centre(Y)
     n, box = X.shape[1], search_box(X, centred)
 
     def evidence(theta: np.ndarray) -> Evidence:
