@@ -77,8 +77,9 @@ def commit() -> str:
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
     # Rows written by this very run are no change of the source.
-    changed = [line for line in changes.splitlines() if "benchmarks/results/" not in line]
-    return head + "+" * bool(changed)
+    rows = "benchmarks/results/"
+    changed = any(rows not in line for line in changes.splitlines())
+    return head + "+" * changed
 
 
 def resident() -> tuple[int, int]:

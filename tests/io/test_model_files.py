@@ -145,31 +145,45 @@ def damaged(shape, offsets, dtype="F64"):
     return {"dtype": dtype, "shape": shape, "data_offsets": offsets}
 
 
+PLACE, SHAPE, SIZE = "lie where it should", "known dtype or shape", "its arrays take"
+
+
 @pytest.mark.parametrize(
-    ("entries", "data"),
+    ("entries", "size", "reason"),
     [
-        ({"a": damaged([2**40], [0, 2**43])}, b""),
-        ({"a": damaged([2**40], [0, 8])}, b"12345678"),
-        ({"a": damaged([2**62, 4], [0, 0])}, b""),
-        ({"a": damaged([2**32, 2**32], [0, 0])}, b""),
-        ({"a": damaged([-1], [0, 8])}, b"12345678"),
-        ({"a": damaged([True], [0, 8])}, b"12345678"),
-        ({"a": damaged([1.0], [0, 8])}, b"12345678"),
-        ({"a": damaged([0] * 65, [0, 0])}, b""),
-        ({"a": damaged([0, 2**62, 2**62], [0, 0])}, b""),
-        ({"a": damaged([0, 10**30], [0, 0])}, b""),
-        ({"a": damaged([1], [0, 8], "F65")}, b"12345678"),
-        ({"a": damaged([1], [8, 16])}, b"1234567812345678"),
-        ({"a": damaged([1], [0, 8]), "b": damaged([1], [0, 8])}, b"12345678"),
-        ({"a": damaged([1], "here")}, b"12345678"),
-        ({"a": [1, 2]}, b""),
-        ({"a": damaged([1], [0, 1], "BOOL")}, b"\x02"),
+        ({"a": damaged([2**40], [0, 2**43])}, 0, SIZE),
+        ({"a": damaged([2**40], [0, 2**43])}, 8, SIZE),
+        ({"a": damaged([2**40], [0, 8])}, 8, PLACE),
+        ({"a": damaged([2**61, 8], [0, 0])}, 0, PLACE),
+        ({"a": damaged([2**32, 2**32], [0, 0])}, 0, PLACE),
+        ({"a": damaged([1], [8, 16])}, 8, PLACE),
+        ({"a": damaged([1], [0, 8]), "b": damaged([1], [0, 8])}, 8, PLACE),
+        ({"a": damaged([1], [0, 8]), "b": damaged([1], [0, 8])}, 16, PLACE),
+        ({"a": damaged([1], [8, 16]), "b": damaged([1], [0, 8])}, 16, PLACE),
+        ({"a": damaged([1], [0, 8])}, 16, SIZE),
+        ({"a": damaged([-1], [0, 8])}, 8, SHAPE),
+        ({"a": damaged([-1, -1], [0, 8])}, 8, SHAPE),
+        ({"a": damaged([True], [0, 8])}, 8, SHAPE),
+        ({"a": damaged([1.0], [0, 8])}, 8, SHAPE),
+        ({"a": damaged(["1"], [0, 8])}, 8, SHAPE),
+        ({"a": damaged([1] * 65, [0, 8])}, 8, SHAPE),
+        ({"a": damaged([0, 2**63], [0, 0])}, 0, SHAPE),
+        ({"a": damaged([1], [0, 8], "F65")}, 8, SHAPE),
+        ({"a": damaged([0, 2**62, 2**62], [0, 0])}, 0, ""),
+        ({"a": damaged([1], "here")}, 8, "no proper data_offsets"),
+        ({"a": damaged({}, [0, 8])}, 8, "no proper shape"),
+        ({"a": damaged([1], [0, 8], 1)}, 8, "no proper dtype"),
+        ({"a": [1, 2]}, 0, "no proper dtype"),
+        ({"a": damaged([2], [0, 2], "BOOL")}, 2, "neither true nor false"),
     ],
 )
-def test_sizes_in_a_header_are_not_believed(entries, data, path):
-    header = {"__metadata__": parts(path)[0]["__metadata__"], **entries}
-    forge(path, header, data)
-    refused(path, "")
+def test_sizes_in_a_header_are_not_believed(entries, size, reason, path):
+    save(Holder("no arrays"), path)
+    header, _ = parts(path)
+    forge(path, {**header, "fine": damaged([2], [0, 2], "I8")}, b"\2\2")
+    assert load(path, classes=OWN).value == "no arrays"
+    forge(path, header | entries, b"\2" * size)
+    refused(path, reason)
 
 
 def test_a_header_that_claims_terabytes_is_refused(path):

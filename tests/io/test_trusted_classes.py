@@ -29,10 +29,10 @@ def path(tmp_path):
     return tmp_path / "model"
 
 
-def rename(path, name, **changes):
+def rename(path, name, **entry):
+    """Have the only object of the file be of another class."""
     header, data = parts(path)
-    entry = header["__metadata__"]["document"]["objects"][-1]
-    entry.update({"class": name, **changes})
+    header["__metadata__"]["document"]["objects"] = [{"class": name, **entry}]
     return forge(path, header, data)
 
 
@@ -57,7 +57,7 @@ def rename(path, name, **changes):
         "tiercel.kernels.algebra:_Pair",
         "tiercel.kernels.stationary:Gaussian",
         "tiercel.kernels:Gaussian.fit",
-        "tiercel.kernels:np",
+        "tiercel.kernels:annotations",
         "tiercel.kernels:squared_distances",
         "tiercel.kernels:Pullback",
         "tiercel.products:KernelOperator",
@@ -85,7 +85,7 @@ def test_a_module_that_a_file_names_is_not_imported(path, tmp_path, monkeypatch)
     (tmp_path / "trap.py").write_text("class Trap: pass\n")
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ValueError, match=r"trap\.Trap does not belong to Tiercel"):
-        load(rename(path, "trap:Trap"))
+        load(rename(path, "trap:Trap", state={}))
     assert "trap" not in sys.modules
 
 
@@ -184,7 +184,7 @@ def test_state_must_be_a_dict_of_names(tmp_path):
     ],
 )
 def test_parameters_must_be_those_of_the_class(parameters, message, path):
-    rename(path, "tiercel.kernels:Gaussian", parameters=parameters)
+    rename(path, "tiercel.kernels:Gaussian", parameters=parameters, state={})
     with pytest.raises(ValueError, match=message):
         load(path)
 
@@ -202,22 +202,33 @@ def test_a_class_that_gained_or_lost_its_parameters_is_refused(path):
 
 
 def test_a_parameter_that_a_later_version_added_takes_its_default(path, monkeypatch):
-    rename(path, "tiercel.kernels:Gaussian", parameters={})
+    rename(path, "tiercel.kernels:Gaussian", parameters={}, state={})
     monkeypatch.setattr("tiercel.io.model.__version__", "99.0")
     assert load(path).length_scale == 1.0
-    rename(path, "tiercel.kernels:Sum", parameters={})
+    rename(path, "tiercel.kernels:Sum", parameters={}, state={})
     with pytest.raises(ValueError, match="Sum misses the parameters left, right"):
         load(path)
 
 
-def test_the_class_a_room_offers_must_be_its_own(monkeypatch):
-    impostor = types.ModuleType("tiercel.impostor")
-    impostor.Popen, impostor.__all__ = __import__("subprocess").Popen, ["Popen", "sin"]
-    impostor.sin = np.sin
-    monkeypatch.setitem(sys.modules, "tiercel.impostor", impostor)
-    for name in impostor.__all__:
-        with pytest.raises(ValueError, match="has no public class"):
-            _classes.find_class(f"tiercel.impostor:{name}", {})
+def test_only_classes_at_a_front_door_are_found(monkeypatch):
+    def offer(home, name, module, listed=True):
+        room = types.ModuleType(home)
+        room.__all__ = [name] if listed else []
+        setattr(room, name, type(name, (Kernel,), {"__module__": module}))
+        monkeypatch.setitem(sys.modules, home, room)
+        return _classes.find_class(f"{home}:{name}", {})
+
+    assert offer("tiercel.attic", "Model", "tiercel.attic.deep").__name__ == "Model"
+    assert offer("tiercel.attic", "Model", "tiercel.attic").__name__ == "Model"
+    for home, module, listed in [
+        ("tiercel.attic", "tiercel.attic.deep", False),
+        ("tiercel.attic", "tiercel.atticus", True),
+        ("tiercel.attic", "subprocess", True),
+        ("tiercel._attic", "tiercel._attic", True),
+        ("tiercel.attic.deep", "tiercel.attic.deep", True),
+    ]:
+        with pytest.raises(ValueError, match="this Tiercel has no public class"):
+            offer(home, "Model", module, listed)
 
 
 def test_each_kernel_of_the_front_door_comes_back(tmp_path):

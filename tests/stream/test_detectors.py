@@ -17,7 +17,6 @@ from sklearn.base import clone
 from tiercel.stream import _windowed_ratio
 from tiercel.stream.detectors import ChangeDetector, ThresholdDetector
 
-DEFAULTS = ChangeDetector().get_params()
 BOTH = [ChangeDetector(), ThresholdDetector()]
 
 
@@ -191,9 +190,9 @@ def test_a_restored_detector_goes_on_bit_for_bit(stop, M, seed):
     first = ChangeDetector(window=M, threshold=1.0)
     first.run(U[:stop])
     state = first._saved_state()
-    second = ChangeDetector.__new__(ChangeDetector)
+    second = ChangeDetector(window=M, threshold=1.0)
+    second.run(U[:7, :2])  # to be forgotten
     second._restore_state(state)
-    assert second.get_params() == first.get_params()
     assert second.statistic_ == first.statistic_
     assert second.changed_ == first.changed_
     for u in U[stop:]:
@@ -223,9 +222,7 @@ def test_a_saved_state_is_a_copy():
         ({"statistic": np.ones(2)}, "one float64"),
         ({"changed": 1}, "true or false"),
         ({"ring": 1}, "not the state of a detector"),
-        ({"settings": {"threshold": 5.0}}, "not the state of a ChangeDetector"),
-        ({"settings": {**DEFAULTS, "window": 1}}, "at most the window's 1"),
-        ({"settings": {**DEFAULTS, "threshold": -1.0}}, "threshold must be pos"),
+        ({"residuals": np.ones((3, 0))}, "finite float64"),
     ],
 )
 def test_a_broken_state_is_refused_and_changes_nothing(broken, message):
@@ -239,6 +236,7 @@ def test_a_broken_state_is_refused_and_changes_nothing(broken, message):
 
 def unchanged(detector, before):
     after = detector._saved_state()
+    assert set(after) == set(before)
     for name in before:
         np.testing.assert_array_equal(after[name], before[name])
 

@@ -209,6 +209,16 @@ def test_a_scikit_learn_classifier_knows_all_classes_at_its_first_sample():
             wrong.append(model.predict(X[t : t + 1])[0] != y[t])
         model.partial_fit(X[t : t + 1], y[t : t + 1], classes=[0, 1, 2])
     assert report.error_rate == pytest.approx(np.mean(wrong))
+    told = []
+
+    class Listening(SGDClassifier):
+        def partial_fit(self, X, y, classes=None):
+            told.append(classes)
+            return super().partial_fit(X, y, classes)
+
+    prequential(Listening(), X[:5], y[:5])
+    np.testing.assert_array_equal(told[0], np.unique(y[:5]))
+    assert told[1:] == [None] * 4
     pairs = list(zip(X, y, strict=True))
     with pytest.raises(ValueError, match=r"pass classes=\[...\]"):
         prequential(SGDClassifier(), pairs)
@@ -283,21 +293,20 @@ def test_a_detector_keeps_the_model_from_learning():
 def test_without_predicted_deviations_past_errors_set_the_scale(outputs):
     rng = np.random.default_rng(6)
     Y = 0.3 * rng.standard_normal((300, outputs))
-    Y[150:155] += 3.0
-    model = RunningMean(outputs=outputs)
-    report = prequential(
-        model, np.zeros((300, 1)), Y, detector=ThresholdDetector(threshold=8.0)
-    )
+    Y[[29, 30]] += 3.0
+    detector, model = ThresholdDetector(threshold=1.0), RunningMean(outputs=outputs)
+    report = prequential(model, np.zeros((300, 1)), Y, detector=detector)
     past, reference = [], RunningMean(outputs=outputs)
     for t in range(300):
         error = Y[t] - reference.predict_one(None)
         scale = np.sqrt(np.mean(np.square(past), axis=0)) if t >= 30 else np.inf
-        alarm = 0.5 * np.sum((error / scale) ** 2) >= 8.0
+        alarm = 0.5 * np.sum((error / scale) ** 2) >= 1.0
         assert report.gated[t] == alarm
-        past.append(error)
+        past.append(error)  # also that of an alarm
         if not alarm:
             reference.learn_one(np.zeros(1), Y[t])
-    assert report.gated[150:155].all()
+    assert report.gated[29:31].tolist() == [False, True]
+    assert 0.02 < report.gated_share < 0.5
     np.testing.assert_allclose(model.total, reference.total, rtol=1e-12)
 
 

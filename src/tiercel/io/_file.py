@@ -204,10 +204,8 @@ def _entries(contents: dict[str, Any], available: int) -> dict[str, Entry]:
         if dtype is None or len(shape) > 64 or not all(map(_is_length, shape)):
             raise ValueError(f"it is damaged: {name} has no known dtype or shape")
         start, end = end, end + prod(shape) * dtype.itemsize
-        if _member(fields, "data_offsets", list) != [start, end] or end > available:
-            raise ValueError(
-                f"it is truncated or damaged: {name} does not lie where it should"
-            )
+        if _member(fields, "data_offsets", list) != [start, end]:
+            raise ValueError(f"it is damaged: {name} does not lie where it should")
         entries[name] = Entry(dtype, tuple(shape))
     if end != available:
         raise ValueError(
@@ -218,7 +216,7 @@ def _entries(contents: dict[str, Any], available: int) -> dict[str, Entry]:
 
 
 def _is_length(n: Any) -> bool:
-    return type(n) is int and 0 <= n
+    return type(n) is int and 0 <= n < 2**63
 
 
 def _member(fields: Any, name: str, kind: type) -> Any:

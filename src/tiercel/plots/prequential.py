@@ -45,7 +45,9 @@ def prequential(
     ...         return np.zeros(len(X))
     >>> y = np.sin(np.arange(1000) / 20)
     >>> report = evaluate(Zero(), np.arange(1000.0)[:, None], y)
-    >>> axes = prequential(report)  # doctest: +SKIP
+    >>> axes = prequential(report)
+    >>> [line.get_label() for line in axes.get_lines() if line.get_linestyle() == "--"]
+    ['persistence', 'nearest neighbour']
     >>> axes.figure.savefig("learning.png")  # doctest: +SKIP
     """
     named = _named(reports)

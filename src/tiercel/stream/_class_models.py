@@ -183,14 +183,16 @@ class ClassModels:
         if self.hold_out is not None:
             held = turns % self.hold_out == 0
             cut = int(np.flatnonzero(held | (turns == 1)).max(initial=-1)) + 1
-        for rows in (slice(0, cut), slice(cut, None)):
-            self._take_in(X[rows], columns[rows], weights[rows], held[rows])
-            if rows.start < cut:
-                self.choose_by_held_out()
+        rows = X, columns, weights, held
+        if cut:  # after this row nothing is chosen any more
+            self._take_in(*(each[:cut] for each in rows))
+            self.choose_by_held_out()
+        self._take_in(*(each[cut:] for each in rows))
 
     def _take_in(
         self, X: np.ndarray, columns: np.ndarray, weights: np.ndarray, held: np.ndarray
     ) -> None:
+        """Learn rows or hold them out, without choosing anything."""
         known = len(self.counts)
         self.turns += np.bincount(columns, minlength=known)
         learned = np.where(held, 0.0, weights)
@@ -222,11 +224,16 @@ class ClassModels:
         if self.held.totals(known).max() >= self.enough:
             self.choose(self.held.scores(self.recursions, known), self.held.truth)
 
-    def choose_by(self, X: np.ndarray, columns: np.ndarray) -> None:
+    def choose_by(self, X: np.ndarray, labels: list[Any]) -> None:
         """Choose a ridge and a recoding by rows of their own."""
-        X, known = self.inputs.rows_taken(X), len(self.counts)
-        scores = np.stack([r.means(X)[:, :known] for r in self.recursions])
-        self.choose(scores, columns)
+        unknown = [label for label in labels if label not in self.classes.columns]
+        if unknown:
+            raise ValueError(f"y_val holds a label that is not known: {unknown[0]!r}")
+        X, columns = self.inputs.rows_taken(X), self.classes.of(labels)
+        if np.bincount(columns).max() < self.enough:
+            raise ValueError(f"y_val has no class with enough={self.enough} rows")
+        scores = [r.means(X)[:, : len(self.counts)] for r in self.recursions]
+        self.choose(np.stack(scores), columns)
 
     def choose(self, scores: np.ndarray, truth: np.ndarray) -> None:
         """Choose a ridge and a recoding by the scores (L, M, T) of examples."""
@@ -237,6 +244,18 @@ class ClassModels:
             self.chosen, self.recode, self.accuracy = choice
             self.validated = totals
             self._refresh()
+
+    def validation(self) -> dict[str, np.ndarray] | None:
+        """Return what the last choice was made by, or None if there was none."""
+        if self.accuracy is None:
+            return None
+        return {
+            "ridge": self.ridges.copy(),
+            "recode": self.recodes.copy(),
+            "accuracy": self.accuracy.copy(),
+            "classes": self.classes.array[: len(self.validated)],
+            "n_samples": self.validated.copy(),
+        }
 
     # --- a life after the process ----------------------------------------------
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
+from tiercel.stream._held_out import KEPT
 from tiercel.stream._one_by_one import check_positive
 
 RECODES = np.arange(21) / 20  # candidates of recode="auto"
@@ -34,8 +36,9 @@ def check_held_out(hold_out: Any, enough: Any) -> None:
     """Raise ValueError unless both are whole numbers of a sensible size."""
     if hold_out is not None and not (hold_out == int(hold_out) and hold_out >= 2):
         raise ValueError(f"hold_out must be None, or 2 or more: {hold_out!r}")
-    if not (enough == int(enough) and enough >= 1):
-        raise ValueError(f"enough must be 1 or more: {enough!r}")
+    most = math.inf if hold_out is None else KEPT
+    if not (enough == int(enough) and 1 <= enough <= most):
+        raise ValueError(f"enough must be from 1 to {most}, not {enough!r}")
 
 
 def state_dtype(dtype: Any) -> np.dtype:

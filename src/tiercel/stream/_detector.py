@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -167,43 +167,29 @@ class Detector(BaseEstimator):
     # --- what is saved and restored ------------------------------------------
 
     def _saved_state(self) -> dict[str, Any]:
-        """Return all that a detector needs to go on: parameters and window."""
+        """Return what a detector with the same parameters needs to go on."""
+        if not self.n_residuals_:
+            return {}
         newest, held = self._place.tolist()
         order = np.arange(newest - held + 1, newest + 1)
-        window = self._ring.take(order, axis=0, mode="wrap") if held else self._ring
         return {
-            "settings": {
-                name: int(value) if isinstance(value, Integral) else float(value)
-                for name, value in self._settings.items()
-            },
-            "residuals": window.copy(),
+            "residuals": self._ring.take(order, axis=0, mode="wrap"),
             "statistic": np.array([self.statistic_]),
             "changed": self.changed_,
         }
 
     def _restore_state(self, state: dict[str, Any]) -> None:
         """Go on where the detector that gave ``state`` stopped, bit for bit."""
-        if set(state) != {"settings", "residuals", "statistic", "changed"}:
-            raise ValueError(
-                f"this is not the state of a detector: it has {sorted(state)}"
-            )
-        settings = state["settings"]
-        if set(settings) != set(self._get_param_names()):
-            raise ValueError(
-                f"this is not the state of a {type(self).__name__}: its parameters are "
-                f"{', '.join(settings)}"
-            )
-        settings = self._checked(dict(settings))
-        window = settings.get("window", 1)
+        window = self._shape()[2]
+        if not state:
+            self.reset()
+            return
         residuals, statistic, changed = _checked_state(state, window)
-        self._settings = settings
-        self.reset()
-        if len(residuals):
-            held, p = residuals.shape
-            self._ring, self._total = np.zeros((window, p)), np.zeros(p)
-            self._ring[:held] = residuals
-            self._place[:] = held - 1, held
-            self.n_residuals_ = p
+        held, p = residuals.shape
+        self._ring, self._total = np.zeros((window, p)), np.zeros(p)
+        self._ring[:held] = residuals
+        self._place[:] = held - 1, held
+        self.n_residuals_ = p
         self.statistic_, self.changed_ = statistic, changed
 
 
@@ -218,10 +204,11 @@ def _checked_state(
     state: dict[str, Any], window: int
 ) -> tuple[np.ndarray, float, bool]:
     """Return window, statistic and alarm of a saved state, or raise ValueError."""
+    if set(state) != {"residuals", "statistic", "changed"}:
+        raise ValueError(f"this is not the state of a detector: it has {sorted(state)}")
     residuals = np.asarray(state["residuals"])
     statistic, changed = np.asarray(state["statistic"]), state["changed"]
-    shaped = residuals.ndim == 2 and residuals.shape[0] <= window
-    shaped &= (residuals.shape[0] == 0) == (residuals.shape[-1:] == (0,))
+    shaped = residuals.ndim == 2 and 0 < len(residuals) <= window and residuals.size
     if not shaped or residuals.dtype != np.float64 or not np.isfinite(residuals).all():
         raise ValueError(
             "the saved residuals must be finite float64 of shape (k, p) with k at most "

@@ -6,8 +6,22 @@ from collections.abc import Hashable, Iterable
 from typing import Any
 
 import numpy as np
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import validate_data
 
 PLAIN = {bool, int, float, str}
+
+
+def labelled_rows(
+    estimator: Any, X: Any, y: Any, *, reset: bool
+) -> tuple[np.ndarray, list[Any]]:
+    """Return checked rows and the labels of each as Python values."""
+    X, y = validate_data(
+        estimator, X, as_label_array(y), reset=reset, dtype=np.float64, order="C"
+    )
+    if y.dtype.kind == "f":
+        check_classification_targets(y)
+    return X, as_labels(y)
 
 
 def as_label(y: Any) -> Any:

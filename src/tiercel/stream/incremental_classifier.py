@@ -7,7 +7,6 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from tiercel.stream import _recoding
@@ -18,7 +17,7 @@ from tiercel.stream._class_settings import (
     ridges_of,
     state_dtype,
 )
-from tiercel.stream._labels import as_label, as_label_array, as_labels, in_order
+from tiercel.stream._labels import as_label, as_labels, in_order, labelled_rows
 from tiercel.stream._maps import StreamMap
 from tiercel.stream._one_by_one import (
     MOST_INPUTS,
@@ -77,7 +76,8 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):
         Hold out every so manieth sample of each class, where there is a choice to make.
         With None all are learned, and the choice is left to :meth:`choose`.
     enough : int
-        How many held-out samples of a class it takes to judge by.
+        How many held-out samples of a class it takes to judge by, 50 at most unless
+        ``hold_out`` is None.
     fit_intercept : bool
         Whether b is there; it goes unpenalised.
     dtype : "float64" or "float32"
@@ -144,7 +144,6 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):
         ----------
         X : array of shape (n, d)
         y : array of shape (n,)
-            Labels of any type.
         sample_weight : array of shape (n,), optional
 
         Returns
@@ -152,7 +151,8 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):
         self
         """
         self.reset()
-        X, labels, weights = self._checked_rows(X, y, sample_weight)
+        X, labels = labelled_rows(self, X, y, reset=True)
+        weights = as_weights(sample_weight, len(X))
         if not weights.any():
             raise ValueError(
                 "Sample weights must contain at least one non-zero number."
@@ -179,26 +179,11 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        X, labels, weights = self._checked_rows(X, y, sample_weight)
+        X, labels = labelled_rows(self, X, y, reset=self._models is None)
+        weights = as_weights(sample_weight, len(X))
         first = [] if classes is None else as_labels(classes)
         (self._models or self._begin(X)).learn_rows(X, labels, weights, first)
         return self
-
-    def _checked_rows(
-        self, X: Any, y: Any, sample_weight: Any
-    ) -> tuple[np.ndarray, list[Any], np.ndarray]:
-        """Return rows that may be learned, their labels and weights."""
-        X, y = validate_data(
-            self,
-            X,
-            as_label_array(y),
-            reset=self._models is None,
-            dtype=np.float64,
-            order="C",
-        )
-        if y.dtype.kind == "f":
-            check_classification_targets(y)
-        return X, as_labels(y), as_weights(sample_weight, len(X))
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Return the recoded scores of rows; the columns follow ``classes_``.
@@ -304,19 +289,7 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):
         0.1
         """
         models = self._begun()
-        X, y = validate_data(
-            self, X_val, as_label_array(y_val), reset=False, dtype=np.float64, order="C"
-        )
-        labels = as_labels(y)
-        unknown = [label for label in labels if label not in models.classes.columns]
-        if unknown:
-            raise ValueError(f"y_val holds labels the model never saw: {unknown[0]!r}")
-        columns = models.classes.of(labels)
-        if np.bincount(columns).max() < models.enough:
-            raise ValueError(
-                f"no class has {models.enough} rows in y_val (enough={models.enough})"
-            )
-        models.choose_by(X, columns)
+        models.choose_by(*labelled_rows(self, X_val, y_val, reset=False))
         return self
 
     @property
@@ -337,16 +310,7 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):
         ``accuracy`` (L, A) is that of each ``ridge`` (L,) and ``recode`` (A,): the mean
         over those of the ``classes`` with enough of the ``n_samples``.
         """
-        models = self._begun()
-        if models.accuracy is None:
-            return None
-        return {
-            "ridge": models.ridges.copy(),
-            "recode": models.recodes.copy(),
-            "accuracy": models.accuracy.copy(),
-            "classes": self.classes_[: len(models.validated)],
-            "n_samples": models.validated.copy(),
-        }
+        return self._begun().validation()
 
     # --- what else -------------------------------------------------------------
 
@@ -372,12 +336,7 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     def warm_up(self) -> Self:
-        """Compile everything now (or read it from the disk), not at the first sample.
-
-        Returns
-        -------
-        self
-        """
+        """Compile all loops, so that the first sample need not wait for that."""
         warm_up(np.dtype(self.dtype))
         _recoding.right_answers(np.ones((1, 1, 1)), np.zeros(1), np.ones(1), np.ones(1))
         return self

@@ -105,10 +105,12 @@ class LocallyWeightedProjection(MultiOutputMixin, RegressorMixin, BaseEstimator)
     >>> X = rng.uniform(-1, 1, (2000, 1))
     >>> y = np.sin(3 * X[:, 0])
     >>> model = LocallyWeightedProjection(init_metric=50.0).fit(X, y)
-    >>> model.predict([[-0.5], [0.0], [0.5], [30.0]]).round(1) + 0.0
-    array([-1.,  0.,  1.,  0.])
+    >>> model.predict([[-0.5], [0.0], [0.5], [30.0]]).round(1)
+    array([-0.9,  0. ,  1. ,  0. ])
     >>> model.predict_update([0.5], 1.0)  # what it predicts, before it learns that
-    0.99...
+    1.01...
+    >>> model.n_fields_
+    6
     """
 
     def __init__(

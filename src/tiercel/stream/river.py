@@ -11,20 +11,20 @@ from functools import cache
 from types import new_class
 from typing import Any
 
-from tiercel.stream._river import models
+from tiercel.stream._river import classifier, regressors
 
-# What each is to River, and what this room brings to it.
-PROTOCOLS = {
-    "Classifier": "MiniBatchClassifier",
-    "MultiTargetRegressor": "MultiTargetRegressor",
-    "Regressor": "MiniBatchRegressor",
+# What this room brings to each of them, and what they are to River.
+PARTS: dict[str, tuple[type, str]] = {
+    "Classifier": (classifier.Classifier, "MiniBatchClassifier"),
+    "MultiTargetRegressor": (regressors.MultiTargetRegressor, "MultiTargetRegressor"),
+    "Regressor": (regressors.Regressor, "MiniBatchRegressor"),
 }
 
 __all__ = ["Classifier", "MultiTargetRegressor", "Regressor"]  # noqa: F822
 
 
 def __getattr__(name: str) -> Any:
-    if name not in PROTOCOLS:
+    if name not in PARTS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return _made(name)
 
@@ -38,10 +38,10 @@ def _made(name: str) -> type:
         raise ImportError(
             f"{name} needs River; install it with: pip install 'tiercel[river]'"
         ) from error
-    mixin = getattr(models, name)
-    # Pickles, and River's own way of printing models, find it here by this name.
-    about = {"__module__": __name__, "__qualname__": name, "__doc__": mixin.__doc__}
-    bases = (mixin, getattr(base, PROTOCOLS[name]))
+    ours, theirs = PARTS[name]
+    # A pickle of a model looks for its class here, by this name.
+    about = {"__module__": __name__, "__qualname__": name, "__doc__": ours.__doc__}
+    bases = (ours, getattr(base, theirs))
     return new_class(name, bases, exec_body=lambda body: body.update(about))
 
 

@@ -83,17 +83,20 @@ static inline double model_solve(model_state *state, double *mean)
 """
 
 ROTATE = """\
-/* A plane rotation, and the next entry of v. */
+/* A plane rotation, also of what has faded, and the next entry of v. */
 typedef struct {
     double r, c, s, v;
+    model_real a, b, f, g;
 } model_turn;
 
 /* Find the rotation of (d, x) into (r, 0). */
 static inline model_turn model_find_turn(
-    double d, double x, double *growth, int *known)
+    double d, double x, double fade, double *growth, int *known)
 {
-    model_turn turn = {0.0, 1.0, 0.0, 0.0};
+    model_turn turn;
     turn.r = sqrt(d * d + x * x);
+    turn.c = 1.0;
+    turn.s = turn.v = 0.0;
     if (turn.r > 0.0) {
         const double inverse = 1.0 / turn.r;
         turn.c = d * inverse;
@@ -105,6 +108,10 @@ static inline model_turn model_find_turn(
         turn.v = x * *growth / d;
         *growth *= turn.r / d;
     }
+    turn.a = (model_real)turn.c;
+    turn.b = (model_real)turn.s;
+    turn.f = (model_real)(turn.c * fade);
+    turn.g = (model_real)(turn.s * fade);
     return turn;
 }
 
@@ -113,32 +120,25 @@ static inline void model_turn_targets(
     model_turn turn, double fade, model_real *MODEL_RESTRICT z,
     model_real *MODEL_RESTRICT target, double *MODEL_RESTRICT mean)
 {
-    const model_real a = (model_real)turn.c, f = (model_real)(turn.c * fade);
-    const model_real b = (model_real)turn.s, g = (model_real)(turn.s * fade);
     for (int t = 0; t < MODEL_OUTPUTS; t++) {
         const model_real u = z[t], y = target[t];
         mean[t] += turn.v * fade * (double)u;
-        z[t] = f * u + b * y;
-        target[t] = a * y - g * u;
+        z[t] = turn.f * u + turn.b * y;
+        target[t] = turn.a * y - turn.g * u;
     }
 }
 
 /* Rotate the features with two rows of R at a time. */
 static inline void model_turn_rows(
-    model_turn one, model_turn two, double fade, int count,
-    model_real *MODEL_RESTRICT upper, model_real *MODEL_RESTRICT lower,
-    model_real *MODEL_RESTRICT tail)
+    model_turn one, model_turn two, int count, model_real *MODEL_RESTRICT upper,
+    model_real *MODEL_RESTRICT lower, model_real *MODEL_RESTRICT tail)
 {
-    const model_real a0 = (model_real)one.c, f0 = (model_real)(one.c * fade);
-    const model_real b0 = (model_real)one.s, g0 = (model_real)(one.s * fade);
-    const model_real a1 = (model_real)two.c, f1 = (model_real)(two.c * fade);
-    const model_real b1 = (model_real)two.s, g1 = (model_real)(two.s * fade);
     for (int j = 0; j < count; j++) {
         const model_real u = upper[j], w = lower[j], x = tail[j];
-        const model_real turned = a0 * x - g0 * u;
-        upper[j] = f0 * u + b0 * x;
-        lower[j] = f1 * w + b1 * turned;
-        tail[j] = a1 * turned - g1 * w;
+        const model_real turned = one.a * x - one.g * u;
+        upper[j] = one.f * u + one.b * x;
+        lower[j] = two.f * w + two.b * turned;
+        tail[j] = two.a * turned - two.g * w;
     }
 }
 
@@ -159,22 +159,23 @@ static inline double model_rotate_in(
         model_real *next = row + (MODEL_FEATURES - k);
         const double right = (double)phi[k + 1], above = fade * (double)row[1];
         const model_turn one = model_find_turn(
-            fade * (double)row[0], (double)phi[k], &growth, &known);
+            fade * (double)row[0], (double)phi[k], fade, &growth, &known);
         const model_turn two = model_find_turn(
-            fade * (double)next[0], one.c * right - one.s * above, &growth, &known);
+            fade * (double)next[0], one.c * right - one.s * above, fade, &growth,
+            &known);
         row[0] = (model_real)one.r;
         row[1] = (model_real)(one.c * above + one.s * right);
         next[0] = (model_real)two.r;
         model_turn_targets(one, fade, z, target, mean);
         model_turn_targets(two, fade, z + MODEL_OUTPUTS, target, mean);
         model_turn_rows(
-            one, two, fade, MODEL_FEATURES - k - 2, row + 2, next + 1, phi + k + 2);
+            one, two, MODEL_FEATURES - k - 2, row + 2, next + 1, phi + k + 2);
         row = next + (MODEL_FEATURES - k - 1);
         z += 2 * MODEL_OUTPUTS;
     }
     if (k < MODEL_FEATURES) {
         const model_turn one = model_find_turn(
-            fade * (double)row[0], (double)phi[k], &growth, &known);
+            fade * (double)row[0], (double)phi[k], fade, &growth, &known);
         row[0] = (model_real)one.r;
         model_turn_targets(one, fade, z, target, mean);
     }

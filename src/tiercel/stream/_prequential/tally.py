@@ -129,7 +129,7 @@ class Tally:
         self.spread.add(block.Y[block.accepted])
         self.durations.add(block.seconds[block.accepted])
         with np.errstate(invalid="ignore"):  # no std: NaN, which covers nothing
-            inside = np.abs(block.Y - block.mean) <= 1.9 * block.std
+            inside = np.abs(block.Y - block.mean) <= 2.0 * block.std
         self.covered += inside.sum(axis=0)
         self.judged += int((block.answered & ~np.isnan(block.std).any(axis=1)).sum())
         self.seen += block.size

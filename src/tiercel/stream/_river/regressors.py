@@ -1,7 +1,4 @@
-"""What Tiercel's learners are to River, but for River's own part in it.
-
-The classes here know nothing of River; `tiercel.stream.river` joins the two.
-"""
+"""What Tiercel's regressors bring to River, which `tiercel.stream.river` adds."""
 
 from __future__ import annotations
 
@@ -10,7 +7,6 @@ from collections.abc import Hashable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.base import is_classifier
 
 from tiercel.stream._river.arrays import (
     as_frame,
@@ -21,7 +17,6 @@ from tiercel.stream._river.arrays import (
     normal,
 )
 from tiercel.stream._river.named_inputs import NamedInputs, check_names
-from tiercel.stream.incremental_classifier import IncrementalClassifier
 from tiercel.stream.recursive_ridge import RecursiveRidge
 
 
@@ -54,14 +49,12 @@ class Regressor(NamedInputs):
 
     Examples
     --------
-    >>> from river import datasets, evaluate, metrics, preprocessing
+    >>> from river import datasets, evaluate, metrics
     >>> from tiercel.stream import RecursiveRidge
     >>> from tiercel.stream.river import Regressor
-    >>> model = preprocessing.StandardScaler() | Regressor(RecursiveRidge())
-    >>> error = metrics.MAE()
-    >>> _ = evaluate.progressive_val_score(datasets.TrumpApproval(), model, error)
-    >>> bool(error.get() < 0.4)
-    True
+    >>> model = Regressor(RecursiveRidge(forgetting=0.98))
+    >>> evaluate.progressive_val_score(datasets.TrumpApproval(), model, metrics.MAE())
+    MAE: 0.399...
 
     With a Gaussian process, predictions have error bars.
 
@@ -117,7 +110,9 @@ class Regressor(NamedInputs):
                 f"{type(self.learner).__name__} gives no error bars; SparseSpectrumGP "
                 "does"
             )
-        return math.inf if known.noise is None else math.hypot(known.noise, known.signal)
+        return (
+            math.inf if known.noise is None else math.hypot(known.noise, known.signal)
+        )
 
     def learn_many(self, X: Any, y: Any) -> None:
         """Learn rows, the same as one by one.
@@ -241,106 +236,3 @@ class MultiTargetRegressor(NamedInputs):
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
         yield {"model": RecursiveRidge()}
-
-
-class Classifier(NamedInputs):
-    """A streaming classifier of Tiercel as a classifier of River.
-
-    Features are taken as `Regressor` takes them: 0 where a sample lacks one, and new
-    ones join where there is no feature map. Labels may be of any type, and need not be
-    known in advance. Scores of least squares are not probabilities, so there is no
-    ``predict_proba_one``; use metrics of labels.
-
-    Parameters
-    ----------
-    model : IncrementalClassifier
-        A copy begins without samples.
-    inputs : sequence of names, optional
-        The features in the order of the model's inputs; those of the first sample,
-        sorted, by default.
-
-    Attributes
-    ----------
-    learner : IncrementalClassifier
-        The copy that learns; to be saved with `tiercel.save`.
-    names : list
-        The features that are known, in the order of the learner's inputs.
-
-    Examples
-    --------
-    >>> from river import datasets, evaluate, metrics
-    >>> from tiercel.stream.incremental_classifier import IncrementalClassifier
-    >>> from tiercel.stream.river import Classifier
-    >>> model = Classifier(IncrementalClassifier())
-    >>> accuracy = metrics.Accuracy()
-    >>> _ = evaluate.progressive_val_score(datasets.Phishing(), model, accuracy)
-    >>> bool(accuracy.get() > 0.88)
-    True
-    """
-
-    def learn_one(self, x: dict[Any, Any], y: Any, w: float = 1.0) -> None:
-        """Learn one sample.
-
-        Parameters
-        ----------
-        x : dict
-            Numbers by feature.
-        y : label
-            Any hashable value but None, and no fractions.
-        w : float
-            The sample's weight.
-        """
-        self._learn_one(x, y, w)
-
-    def predict_one(self, x: dict[Any, Any]) -> Any:
-        """Predict the label of one sample; None before the first one is learned.
-
-        Parameters
-        ----------
-        x : dict
-            Numbers by feature.
-
-        Returns
-        -------
-        label
-        """
-        return self._predict_one(x) if self._begun else None
-
-    def learn_many(self, X: Any, y: Any) -> None:
-        """Learn rows, the same as one by one.
-
-        Parameters
-        ----------
-        X : DataFrame
-            A feature per column.
-        y : Series
-            Labels.
-        """
-        self._learn_many(as_frame(X), as_targets(y))
-
-    def predict_many(self, X: Any) -> Any:
-        """Predict the labels of rows.
-
-        Parameters
-        ----------
-        X : DataFrame
-            A feature per column.
-
-        Returns
-        -------
-        Series
-        """
-        X = as_frame(X)
-        found = self._predict_many(X).tolist() if self._begun else [None] * len(X)
-        return as_series(found, X)
-
-    @property
-    def _multiclass(self) -> bool:
-        return True
-
-    def _suits(self, model: Any) -> bool:
-        return is_classifier(model) and hasattr(model, "learn_one")
-
-    @classmethod
-    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
-        yield {"model": IncrementalClassifier()}
