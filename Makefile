@@ -16,13 +16,14 @@ GPU_PYTHON = $(or $(PYTHON),python3)
 WORKERS ?= auto
 PYTEST := $(BIN)/python -m pytest -q -n $(WORKERS) --maxprocesses 8
 
-.PHONY: help test test-all demo bench gpu format clean
+.PHONY: help test test-all demo bench reproduce gpu format clean
 
 help:
 	@echo "make test      lint, types, doctests, the README's code and all quick tests"
 	@echo "make test-all  the same with the slow tests"
-	@echo "make demo      a large table against scikit-learn: error, time, memory, a figure"
+	@echo "make demo      a large table and a stream against scikit-learn, with figures"
 	@echo "make bench     measure the CPU benchmarks and rewrite benchmarks/README.md"
+	@echo "make reproduce published tables measured again; rewrites benchmarks/REPRODUCTIONS.md"
 	@echo "make gpu       CUDA tests and benchmarks with what is installed (PYTHON=, OUT=)"
 	@echo "make format    format the code and mend what the linter can mend"
 	@echo "make clean     remove .venv and caches"
@@ -64,6 +65,10 @@ demo: $(READY)
 
 bench: $(READY)
 	@$(BIN)/python -m benchmarks suite cpu --out $(OUT) && measured=0 || measured=1; \
+	$(BIN)/python -m benchmarks table --out $(OUT) && exit $$measured
+
+reproduce: $(READY)
+	@$(BIN)/python -m benchmarks suite reproduce --out $(OUT) && measured=0 || measured=1; \
 	$(BIN)/python -m benchmarks table --out $(OUT) && exit $$measured
 
 # Nothing is installed here: the source tree and the machine's own packages must do.

@@ -1,4 +1,4 @@
-"""A large table, learned three ways: error, time and memory side by side."""
+"""A large table and a robot's stream, learned by Tiercel and by its peers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import multiprocessing
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-from demo.contest import CENTERS, CONTESTANTS, JOINTS, NOISE, ROWS, TEST_ROWS, measure
+from demo import stream
+from demo.table import CENTERS, CONTESTANTS, JOINTS, NOISE, ROWS, TEST_ROWS, measure
 
 HERE = Path(__file__).parent
 
@@ -45,7 +46,7 @@ def draw(results: dict[str, dict[str, float]], path: Path) -> None:
 
 
 def main() -> None:
-    """Run everyone, print the table, write ``demo/results.json`` and the figure."""
+    """Run everyone, print the tables, write ``demo/results.json`` and the figures."""
     print(
         f"Learning the reach of a {JOINTS}-joint arm from {ROWS:,} noisy rows "
         f"({CENTERS:,} centers; predicting {TEST_ROWS:,} rows) ..."
@@ -64,6 +65,7 @@ def main() -> None:
     (HERE / "results.json").write_text(json.dumps(results, indent=1) + "\n")
     draw(results, HERE / "error_time_memory.png")
     print(f"\nFigure: {HERE / 'error_time_memory.png'}")
+    stream.main(HERE)
 
 
 if __name__ == "__main__":
