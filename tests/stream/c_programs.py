@@ -54,6 +54,40 @@ int follow(int n, const double *x, const double *y, const double *weight,
 }
 """
 
+CLASSIFIER = """
+#include "arm.h"
+
+arm_state state;
+
+size_t size(void) { return sizeof state; }
+void reset(void) { arm_reset(&state); }
+
+int predict(const double *x, double *scores, int *answer)
+{
+    return arm_predict(&state, x, scores, answer);
+}
+
+int update(const double *x, int label, double weight)
+{
+    return arm_update(&state, x, label, weight);
+}
+
+int predict_update(
+    const double *x, int label, double weight, double *scores, int *answer)
+{
+    return arm_predict_update(&state, x, label, weight, scores, answer);
+}
+"""
+
+FROZEN_CLASSIFIER = """
+#include "arm.h"
+
+int predict(const double *x, double *scores, int *answer)
+{
+    return arm_predict(x, scores, answer);
+}
+"""
+
 FROZEN = """
 #include "arm.h"
 
@@ -142,3 +176,43 @@ class Frozen:
         X, means = np.ascontiguousarray(X), np.full((len(X), n_outputs), 7.0)
         status = self.library.predict(len(X), pointer(X), pointer(means))
         return status, means
+
+
+class Classifier:
+    """A classifier on the robot; ``learn=False`` for one that only predicts."""
+
+    def __init__(self, model, folder: Path, learn=True, flags=FLAGS) -> None:
+        self.header = export_c(model, folder / "arm.h", "arm", learn)
+        source = CLASSIFIER if learn else FROZEN_CLASSIFIER
+        self.library = build(folder, source, flags)
+        self.outputs = len(model.classes_)
+        if learn:
+            self.library.size.restype = ctypes.c_size_t
+            self.library.reset()
+
+    def predict(self, x):
+        """Return status, scores and answer; they are 7 where nothing was written."""
+        x, scores, answer = np.array(x, float), np.full(self.outputs, 7.0), _seven()
+        status = self.library.predict(pointer(x), pointer(scores), ctypes.byref(answer))
+        return status, scores, answer.value
+
+    def predict_update(self, x, label, weight=1.0):
+        x, scores, answer = np.array(x, float), np.full(self.outputs, 7.0), _seven()
+        weight = ctypes.c_double(weight)
+        status = self.library.predict_update(
+            pointer(x), label, weight, pointer(scores), ctypes.byref(answer)
+        )
+        return status, scores, answer.value
+
+    def update(self, x, label, weight=1.0):
+        x = np.array(x, float)
+        return self.library.update(pointer(x), label, ctypes.c_double(weight))
+
+    def state(self) -> bytes:
+        """Return every byte of the state."""
+        size = self.library.size()
+        return bytes((ctypes.c_char * size).in_dll(self.library, "state"))
+
+
+def _seven():
+    return ctypes.c_int(7)

@@ -72,7 +72,7 @@ LEARNERS = {
         lambda: ridge("sincos", dtype="float32", forgetting=0.999),
         3,
     ),
-    "many frequencies": (lambda: RecursiveRidge(waves("sincos", 70), ridge=0.1), 1),
+    "many frequencies": (lambda: RecursiveRidge(waves("phase", 70), ridge=0.1), 1),
 }
 
 
@@ -230,7 +230,7 @@ FROZEN_MODELS = {
     "inputs, window": lambda: ridge(window=50),
     "phase, float32": lambda: ridge("phase", dtype="float32"),
     "sincos": lambda: ridge("sincos", fit_intercept=False),
-    "many frequencies": lambda: RecursiveRidge(waves("sincos", 70), ridge=0.1),
+    "many frequencies": lambda: RecursiveRidge(waves("phase", 70), ridge=0.1),
     "process with a trend": lambda: gp(trend=30.0),
 }
 

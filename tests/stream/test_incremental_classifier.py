@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import pickle
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -40,7 +42,7 @@ def ridge_scores(model, features, X, y, weights, ridge, intercept=True):
 
     Centring with the weights leaves the intercept without a penalty.
     """
-    phi = X if features is None else features.fit(X).transform(X)
+    phi = X if features is None else features.fit(X, y).transform(X)
     Y = (y[:, None] == model.classes_).astype(float)
     mean, center = np.zeros(phi.shape[1]), np.zeros(Y.shape[1])
     if intercept:
@@ -61,8 +63,13 @@ def follow(model, X, y, weights=None):
     return [model.predict_update(*row) for row in zip(X, y.tolist(), weights, strict=1)]
 
 
+def saved(model):
+    """Return all that the model has learned."""
+    return copy.deepcopy(model._saved_state()["models"])
+
+
 def assert_same_state(a, b, where=""):
-    """Compare two saved states bit for bit."""
+    """Compare what models saved bit for bit."""
     assert type(a) is type(b), where
     if isinstance(a, dict):
         assert a.keys() == b.keys(), where
@@ -77,6 +84,8 @@ def assert_same_state(a, b, where=""):
     else:
         assert a == b, where
 
+
+ANY = r"\w"  # what is refused here says why in many ways
 
 REPEATS = {
     "check_sample_weight_equivalence_on_dense_data": "of two samples one may be held "
@@ -130,7 +139,7 @@ def test_any_order_in_any_pieces_gives_the_same_model(cuts, order, classes):
     order.shuffle(rows)
     model = IncrementalClassifier(FOURIER, ridge=0.05)
     edges = [0, *sorted(cuts), 150]
-    for start, stop in zip(edges, edges[1:], strict=False):
+    for start, stop in itertools.pairwise(edges):
         if part := rows[start:stop]:
             model.partial_fit(X[part], y[part], weights[part])
     expected = ridge_scores(model, FOURIER, X, y, weights, 0.05)
@@ -178,11 +187,11 @@ def test_a_class_may_join_at_any_time_and_leaves_the_others_alone():
 
 
 def test_time_and_memory_do_not_grow_with_the_stream():
-    X, y, _ = stream(3000)
+    X, y, _ = stream(3000, classes=3)
     model = IncrementalClassifier(**SELECTING).partial_fit(X, y)
-    size = len(pickle.dumps(model._saved_state()))
+    size = len(pickle.dumps(saved(model)))
     model.partial_fit(X, y)
-    assert abs(len(pickle.dumps(model._saved_state())) - size) < 50
+    assert abs(len(pickle.dumps(saved(model))) - size) < 50
 
 
 def test_columns_in_reserve_double():
@@ -251,16 +260,14 @@ LABELS = st.one_of(
 @settings(max_examples=30)
 @given(labels=st.lists(LABELS, min_size=1, max_size=12))
 def test_any_hashable_value_may_be_a_label(labels):
-    model = IncrementalClassifier(ridge=1e-3)
+    model, counts = IncrementalClassifier(ridge=1e-3), Counter(labels)
+    inputs = dict(zip(counts, np.eye(12), strict=False))
     for label in labels:
-        model.learn_one(np.eye(12)[labels.index(label)], label)
-    once = list(dict.fromkeys(labels))
-    assert list(model.classes_) == once
-    assert model.class_counts_.tolist() == [labels.count(label) for label in once]
-    for label in once:
-        x = np.eye(12)[labels.index(label)]
-        assert model.predict_one(x) == label
-        assert model.predict([x])[0] == label
+        model.learn_one(inputs[label], label)
+    assert list(model.classes_) == list(counts)
+    assert model.class_counts_.tolist() == list(counts.values())
+    assert [model.predict_one(x) for x in inputs.values()] == list(counts)
+    assert list(model.predict(list(inputs.values()))) == list(counts)
 
 
 @pytest.mark.parametrize(
@@ -292,45 +299,42 @@ def test_what_cannot_name_a_class_is_refused(label):
 # --- bad input -----------------------------------------------------------------
 
 
+def begun(settings):
+    """Return a model of which the next sample of its first class may be held out."""
+    X, y, _ = stream(100)
+    model = IncrementalClassifier(FOURIER, **settings).partial_fit(X, y)
+    while settings and not model._models._is_held(0):
+        model.learn_one(X[0], model.classes_[0])
+    return model, model.classes_[0]
+
+
 @pytest.mark.parametrize("settings", [{}, SELECTING])
+@pytest.mark.parametrize("label", ["known", "new"])
 @pytest.mark.parametrize(
-    ("x", "label", "weight"),
+    ("x", "weight"),
     [
-        ([np.nan, 0.0, 0.0], "cup", 1.0),
-        ([np.inf, 0.0, 0.0], "new", 1.0),
-        ([1e200, 0.0, 0.0], "new", 1.0),
-        ([0.0, 0.0], "new", 1.0),
-        (["a", "b", "c"], "new", 1.0),
-        ([0.0, 0.0, 0.0], None, 1.0),
-        ([0.0, 0.0, 0.0], "new", -1.0),
-        ([0.0, 0.0, 0.0], "new", np.nan),
+        ([np.nan, 0.0, 0.0], 1.0),
+        ([np.inf, 0.0, 0.0], 1.0),
+        ([1e200, 0.0, 0.0], 1.0),
+        ([0.0, 0.0], 1.0),
+        (["a", "b", "c"], 1.0),
+        ([0.0, 0.0, 0.0], -1.0),
+        ([0.0, 0.0, 0.0], np.nan),
     ],
 )
 def test_a_rejected_sample_leaves_the_model_untouched(settings, x, label, weight):
-    X, y, _ = stream(100)
-    model = IncrementalClassifier(FOURIER, **settings)
-    with pytest.raises(ValueError, match="."):
-        model.learn_one(x, label, weight)
-        model.learn_one([0.0, 0.0, 0.0], "cup").learn_one(x, label, weight)
-    follow(model.reset(), X, y)
-    while not model._models._is_held(0) and settings:  # also where it is held out
-        model.learn_one(X[0], model.classes_[0])
-    before = copy.deepcopy(model._saved_state())
-    with pytest.raises(ValueError, match="."):
-        model.learn_one(x, label if label == "new" else model.classes_[0], weight)
-        model.learn_one(x, label, weight)
-    after = model._saved_state()
-    for state in (before, after):  # room for a class may have been made
-        for each in state["models"]["recursions"]:
-            for name in ("rotated", "rss", "within"):
-                each[name] = each[name][..., : len(model.classes_)]
-    assert_same_state(before, after)
+    model, first = begun(settings)
+    model.learn_one(np.zeros(3), "also new")  # so that there is room for the new one
+    before = saved(model)
+    with pytest.raises(ValueError, match=ANY):
+        model.learn_one(x, first if label == "known" else label, weight)
+    assert_same_state(before, saved(model))
 
 
 def test_a_rejected_first_sample_begins_nothing():
     model = IncrementalClassifier(FOURIER)
     for bad in (([np.nan], "a"), ([0.0], None), ([[0.0]], "a"), (0.0, "a")):
-        with pytest.raises(ValueError, match="."):
+        with pytest.raises(ValueError, match=ANY):
             model.learn_one(*bad)
         with pytest.raises(NotFittedError):
             model.predict([[0.0]])
@@ -362,7 +366,7 @@ def test_wrong_parameters_are_named(bad):
 def test_wrong_rows_are_refused_before_anything_is_learned():
     X, y, _ = stream(50)
     model = IncrementalClassifier().partial_fit(X, y)
-    before = copy.deepcopy(model._saved_state())
+    before = saved(model)
     wrong = X.copy()
     wrong[3, 0] = np.nan
     for rows, labels, weights in [
@@ -373,9 +377,9 @@ def test_wrong_rows_are_refused_before_anything_is_learned():
         (X, y, -np.ones(50)),
         (X * 1e200, y, None),
     ]:
-        with pytest.raises(ValueError, match="."):
+        with pytest.raises(ValueError, match=ANY):
             model.partial_fit(rows, labels, weights)
-        assert_same_state(before, model._saved_state())
+        assert_same_state(before, saved(model))
 
 
 # --- a life after the process --------------------------------------------------
@@ -391,13 +395,12 @@ def test_a_stream_resumes_bit_for_bit(cut, selecting, features):
     X, y, weights = stream(121, 5)
     model = IncrementalClassifier(features, **(SELECTING if selecting else {}))
     follow(model, X[:cut], y[:cut], weights[:cut])
-    state = copy.deepcopy(model._saved_state())
-    resumed = IncrementalClassifier(**model.get_params())
-    resumed._restore_state(copy.deepcopy(state))
-    assert_same_state(state, resumed._saved_state())
+    resumed = IncrementalClassifier(**model.get_params(deep=False))
+    resumed._restore_state(copy.deepcopy(model._saved_state()))
+    assert_same_state(saved(model), saved(resumed))
     answers = [follow(m, X[cut:], y[cut:], weights[cut:]) for m in (model, resumed)]
     assert answers[0] == answers[1]
-    assert_same_state(model._saved_state(), resumed._saved_state())
+    assert_same_state(saved(model), saved(resumed))
     assert pickle.loads(pickle.dumps(model)).predict_one(X[0]) == model.predict_one(
         X[0]
     )
@@ -435,7 +438,7 @@ def test_a_state_that_does_not_fit_is_refused(path, value):
     model = IncrementalClassifier(**SELECTING).partial_fit(X, y)
     state = spoilt(model._saved_state(), path, value)
     fresh = IncrementalClassifier(**SELECTING)
-    with pytest.raises(ValueError, match="."):
+    with pytest.raises(ValueError, match=ANY):
         fresh._restore_state(state)
     with pytest.raises(NotFittedError):
         fresh.predict(X)

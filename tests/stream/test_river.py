@@ -154,6 +154,15 @@ def test_a_model_that_has_grown_forgets_as_before():
     np.testing.assert_allclose(model.learner.coef_, reference.coef_, atol=1e-6)
 
 
+def test_the_ridge_of_a_feature_that_came_late_is_kept_up_as_that_of_others():
+    model = Regressor(RecursiveRidge(ridge=2.0, forgetting=0.9))
+    for t in range(60):
+        model.learn_one({"a": 1.0} | ({"late": 0.0} if t >= 10 else {}), 1.0)
+        if t >= 10:  # nothing but its ridge is in its moment
+            moment = (model.learner._recursion.state.R[:, -1] ** 2).sum()
+            assert 1.0 <= moment <= 2.0 + 1e-12
+
+
 @pytest.mark.parametrize(("ridge", "recode"), [(0.3, 0.5), ([0.1, 1.0, 10.0], "auto")])
 def test_a_classifier_takes_in_features_as_if_it_had_known_them(ridge, recode):
     rng = np.random.default_rng(0)

@@ -12,7 +12,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tiercel.stream import SparseSpectrumGP
 
-GIVEN = {"noise": 0.2, "signal": 1.3, "length_scale": [0.7, 1.5], "random_state": 0}
+GIVEN = {"noise": 0.2, "signal": 1.3, "length_scale": [0.7, 1.5], "offset": 3.0}
+GIVEN["random_state"] = 0
 
 
 def stream(rows: int, outputs: int = 1, seed: int = 0):
@@ -61,7 +62,7 @@ def test_the_stream_is_the_dense_process(outputs, trend, at_once):
     X, y = stream(80, outputs)
     X_test = stream(20, seed=1)[0]
     model = SparseSpectrumGP(20, trend=trend, **GIVEN)
-    model.partial_fit(X[:40], y[:40])  # the offset is the mean of these
+    model.partial_fit(X[:40], y[:40])
     if at_once:
         model.partial_fit(X[40:], y[40:])
     else:
@@ -185,3 +186,14 @@ def test_float32_state_is_of_float32_grade():
     double = SparseSpectrumGP(20, random_state=0).fit(X, y)
     single = SparseSpectrumGP(20, random_state=0, dtype="float32").fit(X, y)
     np.testing.assert_allclose(single.predict(X), double.predict(X), atol=1e-3)
+
+
+def test_with_given_hyperparameters_a_batch_is_its_rows():
+    """Nothing is taken from the first batch that a first sample would not give."""
+    X, y = stream(50)
+    given = {**GIVEN, "offset": None}
+    at_once = SparseSpectrumGP(10, **given).partial_fit(X, y)
+    one_by_one = SparseSpectrumGP(10, **given)
+    for x, target in zip(X, y, strict=True):
+        one_by_one.learn_one(x, target)
+    np.testing.assert_allclose(at_once.predict(X), one_by_one.predict(X), atol=1e-11)

@@ -219,10 +219,12 @@ class ClassModels:
     # --- the choice ------------------------------------------------------------
 
     def choose_by_held_out(self) -> None:
-        """Choose by the held-out samples, if there are enough."""
+        """Choose by the held-out samples, if there are enough of a class."""
         known = len(self.counts)
-        if self.held.totals(known).max() >= self.enough:
-            self.choose(self.held.scores(self.recursions, known), self.held.truth)
+        shares = np.pad(self.held.offered, (0, known - len(self.held.offered)))
+        if shares.max() >= self.enough:
+            scores = self.held.scores(self.recursions, known)
+            self.choose(scores, self.held.truth, shares)
 
     def choose_by(self, X: np.ndarray, labels: list[Any]) -> None:
         """Choose a ridge and a recoding by rows of their own."""
@@ -233,13 +235,14 @@ class ClassModels:
         if np.bincount(columns).max() < self.enough:
             raise ValueError(f"y_val has no class with enough={self.enough} rows")
         scores = [r.means(X)[:, : len(self.counts)] for r in self.recursions]
-        self.choose(np.stack(scores), columns)
+        shares = np.bincount(columns, minlength=len(self.counts))
+        self.choose(np.stack(scores), columns, shares)
 
-    def choose(self, scores: np.ndarray, truth: np.ndarray) -> None:
-        """Choose a ridge and a recoding by the scores (L, M, T) of examples."""
+    def choose(self, scores: np.ndarray, truth: np.ndarray, shares: np.ndarray) -> None:
+        """Choose by scores (L, M, T) of examples, and what each class counts for."""
         totals = np.bincount(truth, minlength=len(self.counts))
         right = _recoding.right_answers(scores, truth, self.counts, self.recodes)
-        choice = _recoding.choose(right, totals, self.recodes, self.enough)
+        choice = _recoding.choose(right, totals, shares, self.recodes, self.enough)
         if choice is not None:
             self.chosen, self.recode, self.accuracy = choice
             self.validated = totals

@@ -80,13 +80,17 @@ def count_right(
 
 
 def choose(
-    right: np.ndarray, totals: np.ndarray, recodes: np.ndarray, enough: int
+    right: np.ndarray,
+    totals: np.ndarray,
+    shares: np.ndarray,
+    recodes: np.ndarray,
+    enough: int,
 ) -> Choice | None:
     """Choose as much recoding as costs the well-known classes nothing.
 
-    Accuracy is the mean over the classes with ``enough`` examples. Each recoding goes
-    with the ridge that serves it best, the first of equals; the largest recoding that
-    is as accurate as the first one is chosen (Camoriano 2017, section 7.6.3).
+    Accuracy is that on the classes with ``enough`` examples. Each recoding goes with
+    the ridge that serves it best, the first of equals; the largest recoding that is as
+    accurate as the first one is chosen (Camoriano 2017, section 7.6.3).
 
     Parameters
     ----------
@@ -94,6 +98,9 @@ def choose(
         As `right_answers` returns it.
     totals : array of shape (T,)
         Examples of each class.
+    shares : array of shape (T,)
+        What each class counts for, as if it had so many examples: its accuracy counts
+        by how often it occurs, also where no more than a few examples are kept.
     recodes : array of shape (A,)
         In rising order.
     enough : int
@@ -105,7 +112,8 @@ def choose(
     known = totals >= enough
     if not known.any():
         return None
-    accuracy = (right[:, :, known] / totals[known]).mean(2)
+    weights = shares[known] / shares[known].sum()
+    accuracy = (right[:, :, known] / totals[known] * weights).sum(2)
     best = accuracy.max(0)
     recode = int(np.flatnonzero(best >= best[0] - SLACK)[-1])
     ridge = int(np.argmax(accuracy[:, recode] >= best[recode] - SLACK))

@@ -10,7 +10,7 @@ from typing import Any
 from tiercel.stream._c import text
 from tiercel.stream._c.learner import learner_code
 from tiercel.stream._c.predictor import predictor_code
-from tiercel.stream._one_by_one import OneByOne
+from tiercel.stream._c.source import frozen_of, source_of
 from tiercel.stream.frozen import FrozenPredictor
 
 
@@ -30,17 +30,20 @@ def export_c(
 
     Parameters
     ----------
-    model : RecursiveRidge, SparseSpectrumGP or FrozenPredictor
-        Fitted, with Fourier features or none.
+    model : RecursiveRidge, SparseSpectrumGP, IncrementalClassifier, FrozenPredictor
+        Fitted, with Fourier features or none. A classifier goes on with the ridge and
+        the recoding in use and with the classes that it knows; labels are their places
+        in ``classes_``.
     path : path
         Of the file, ``arm.h`` say; what is there is replaced.
     name : str
         What all names in the header begin with, so that several models go together.
     learn : bool or "fresh"
         True: the header goes on learning from where the model stands. Its numbers are
-        in the file: a factor of 1000 features takes 10 MB of text and 4 MB of flash.
-        "fresh": it learns too, but begins with nothing learned. False: it predicts the
-        mean from weights and keeps no state. A `FrozenPredictor` never learns.
+        in the file: 1000 features make 12 MB of text and take 4 MB of flash.
+        "fresh": it learns too, but begins with nothing learned. False: it predicts
+        means (scores) from weights and keeps no state, as of a `FrozenPredictor`
+        whatever ``learn`` is.
 
     Returns
     -------
@@ -64,42 +67,10 @@ def export_c(
         )
     if learn not in (True, False, "fresh"):
         raise ValueError(f"learn must be True, False or 'fresh', not {learn!r}")
-    if _learns(model, learn):
-        code = learner_code(model, fresh=learn == "fresh")
+    if learn and not isinstance(model, FrozenPredictor):
+        code = learner_code(source_of(model), fresh=learn == "fresh")
     else:
-        code = predictor_code(_frozen(model))
+        code = predictor_code(frozen_of(model))
     path = Path(path)
     path.write_text(text.rename(code, name), encoding="ascii")
     return path
-
-
-def _learns(model: Any, learn: bool | str) -> bool:
-    """Tell whether the header is to learn; refuse models that C knows nothing of."""
-    if isinstance(model, FrozenPredictor):
-        return False
-    if not isinstance(model, OneByOne):
-        raise TypeError(
-            "export_c knows RecursiveRidge, SparseSpectrumGP and FrozenPredictor, not "
-            f"{type(model).__name__}"
-        )
-    transformer = model._begun().map.transformer
-    if transformer is not None:
-        raise ValueError(
-            f"there is no C code for {type(transformer).__name__} features, only for "
-            "FourierFeatures: compute them in code of your own, and export a model "
-            "with features=None that was fitted to them"
-        )
-    if learn and getattr(model, "window", None) is not None:
-        raise ValueError(
-            "there is no C code for a window: use forgetting, or learn=False"
-        )
-    return bool(learn)
-
-
-def _frozen(model: FrozenPredictor | OneByOne) -> FrozenPredictor:
-    if isinstance(model, FrozenPredictor):
-        return model
-    recursion = model._begun()
-    return FrozenPredictor(
-        recursion.map, recursion.weights(), model._offset, index=recursion.seen
-    )

@@ -54,11 +54,12 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):
     out, one model per ridge learns the others, and whenever a sample is held out or a
     class is new, all that are kept of those held out (50 of each class at most, spread
     over its history) are classified anew. Chosen is the largest recoding in 0, 0.05,
-    ..., 1 that is at least as accurate as none, each with its best ridge, on the
-    classes with ``enough`` samples held out: the well-known classes pay nothing
-    (Camoriano 2017, section 7.6.3; there every sixth sample of the stream is held out,
-    here every sixth of a class, so that no rhythm of the stream holds out one class
-    alone). Until there is such a class, the first ridge serves, without recoding.
+    ..., 1 that is as accurate as none, each with its best ridge, on the classes with
+    ``enough`` samples held out, each of which counts by how often it occurs: what is
+    well known pays nothing (Camoriano 2017, section 7.6.3; there every sixth sample of
+    the stream is held out, here every sixth of a class, so that no rhythm of the stream
+    holds out one class alone). Until there is such a class, the first ridge serves,
+    without recoding.
 
     Parameters
     ----------
@@ -157,7 +158,8 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError(
                 "Sample weights must contain at least one non-zero number."
             )
-        self._begin(X).learn_rows(X, labels, weights, first=in_order(labels))
+        models = self._begin(X, labels)
+        models.learn_rows(X, labels, weights, first=in_order(labels))
         return self
 
     def partial_fit(
@@ -182,7 +184,8 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):
         X, labels = labelled_rows(self, X, y, reset=self._models is None)
         weights = as_weights(sample_weight, len(X))
         first = [] if classes is None else as_labels(classes)
-        (self._models or self._begin(X)).learn_rows(X, labels, weights, first)
+        models = self._models or self._begin(X, labels)
+        models.learn_rows(X, labels, weights, first)
         return self
 
     def decision_function(self, X: Any) -> np.ndarray:
@@ -260,7 +263,7 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):
         models = self._models
         if models is None:
             X = validate_data(self, x[None], reset=True, dtype=np.float64)
-            models = self._begin(X)
+            models = self._begin(X, [label])
         return models.follow(x, label, sample_weight)
 
     # --- the choice ------------------------------------------------------------
@@ -307,8 +310,8 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):
     def validation_(self) -> dict[str, np.ndarray] | None:
         """What the last choice was made by, or None if there was none.
 
-        ``accuracy`` (L, A) is that of each ``ridge`` (L,) and ``recode`` (A,): the mean
-        over those of the ``classes`` with enough of the ``n_samples``.
+        ``accuracy`` (L, A) is that of each ``ridge`` (L,) and ``recode`` (A,) on those
+        of the ``classes`` that have enough of the ``n_samples``.
         """
         return self._begun().validation()
 
@@ -351,9 +354,11 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):
 
     # --- the parts -------------------------------------------------------------
 
-    def _begin(self, X: np.ndarray) -> ClassModels:
+    def _begin(self, X: np.ndarray, labels: list[Any]) -> ClassModels:
         """Begin with these rows, if there is nothing wrong with them."""
-        features = None if self.features is None else clone(self.features).fit(X)
+        features = self.features
+        if features is not None:
+            features = clone(features).fit(X, labels)
         models = self._empty(features, X.shape[1])
         models.inputs.rows_taken(X)
         self.features_, self._models = features, models

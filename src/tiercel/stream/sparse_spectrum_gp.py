@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -53,6 +54,9 @@ class SparseSpectrumGP(OneByOne, MultiOutputMixin, RegressorMixin, BaseEstimator
         Standard deviations of the noise and of the function.
     length_scale : float or array of shape (d,), optional
         How far one moves in each input before the function changes much.
+    offset : float or array of shape (T,), optional
+        What the outputs are around; by default the mean of the rows that tuning looked
+        at, and 0 where the other three are given.
     tuning : "fixed", "optimized" or "proxy"
         How hyperparameters that are not given are found: by the marginal likelihood of
         this model with its drawn frequencies ("fixed"); the same with the frequencies
@@ -102,6 +106,7 @@ class SparseSpectrumGP(OneByOne, MultiOutputMixin, RegressorMixin, BaseEstimator
         noise: float | None = None,
         signal: float | None = None,
         length_scale: Any = None,
+        offset: Any = None,
         tuning: str = "fixed",
         n_tune: int = 2000,
         max_steps: int = 200,
@@ -114,6 +119,7 @@ class SparseSpectrumGP(OneByOne, MultiOutputMixin, RegressorMixin, BaseEstimator
         self.noise = noise
         self.signal = signal
         self.length_scale = length_scale
+        self.offset = offset
         self.tuning = tuning
         self.n_tune = n_tune
         self.max_steps = max_steps
@@ -149,20 +155,25 @@ class SparseSpectrumGP(OneByOne, MultiOutputMixin, RegressorMixin, BaseEstimator
         self._check_parameters()
         rng = np.random.default_rng(self.random_state)
         given: Any = (self.noise, self.signal, self.length_scale)
-        if all(value is not None for value in given):
-            noise, signal, scale = given
-            scale = np.broadcast_to(np.asarray(scale, np.float64), (X.shape[1],))
-            directions = rng.standard_normal((self.n_frequencies, X.shape[1]))
-            offset = Y.mean(0) if len(Y) > 1 else np.zeros(Y.shape[1])
-            self.hyperparameters_ = SpectrumHyperparameters(
-                noise, signal, scale.copy(), directions, offset
-            )
-            return
-        if any(value is not None for value in given):
+        if all(value is None for value in given):
+            found = self._tuned(X, Y, rng)
+        elif any(value is None for value in given):
             raise ValueError(
                 "give noise, signal and length_scale together, or none of them: they "
                 "are tuned together"
             )
+        else:
+            noise, signal, scale = given
+            scale = np.array(np.broadcast_to(scale, (X.shape[1],)), np.float64)
+            directions = rng.standard_normal((self.n_frequencies, X.shape[1]))
+            found = SpectrumHyperparameters(noise, signal, scale, directions, 0.0)
+        if self.offset is not None:
+            found = replace(found, offset=self.offset)
+        self.hyperparameters_ = found
+
+    def _tuned(
+        self, X: np.ndarray, Y: np.ndarray, rng: np.random.Generator
+    ) -> SpectrumHyperparameters:
         if len(X) < 2:
             raise ValueError(
                 f"the hyperparameters are not known, and {len(X)} sample cannot tell "
@@ -172,23 +183,18 @@ class SparseSpectrumGP(OneByOne, MultiOutputMixin, RegressorMixin, BaseEstimator
         if len(X) > self.n_tune:
             rows = np.sort(rng.choice(len(X), self.n_tune, replace=False))
             X, Y = X[rows], Y[rows]
-        limits: Any = {"max_iter": self.max_steps, "restarts": self.restarts}
+        settings: Any = {
+            "max_iter": self.max_steps,
+            "restarts": self.restarts,
+            "random_state": rng,
+        }
         if self.tuning == "proxy":
-            found = optimize_gaussian_process(
-                X, Y, n_subset=len(X), random_state=rng, **limits
-            )
+            found = optimize_gaussian_process(X, Y, n_subset=len(X), **settings)
             directions = rng.standard_normal((self.n_frequencies, X.shape[1]))
-            found = SpectrumHyperparameters(**{**vars(found), "directions": directions})
-        else:
-            found = optimize_spectrum(
-                X,
-                Y,
-                self.n_frequencies,
-                frequencies=self.tuning,
-                random_state=rng,
-                **limits,
-            )
-        self.hyperparameters_ = found
+            return replace(found, directions=directions)
+        return optimize_spectrum(
+            X, Y, self.n_frequencies, frequencies=self.tuning, **settings
+        )
 
     def _check_parameters(self) -> None:
         for name in ("n_frequencies", "n_tune"):

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-PREDICT_LINEAR = """\
-/* Predict a sample. */
-static inline int model_predict(const double *x, double *mean)
+LINEAR_SUM = """\
+/* Add the weighted inputs to the means. */
+static inline void model_sum(const double *x, double *mean)
 {
-    if (!model_is_good(x))
-        return MODEL_BAD_SAMPLE;
-    for (int t = 0; t < MODEL_OUTPUTS; t++)
-        mean[t] = model_constant[t];
     for (int i = 0; i < MODEL_INPUTS; i++)
         for (int t = 0; t < MODEL_OUTPUTS; t++)
             mean[t] += x[i] * (double)model_weights[i * MODEL_OUTPUTS + t];
-    return MODEL_DONE;
 }
 """
 
-PREDICT_WAVES = """\
-/* Add weighted waves to the means. */
+WAVE_SUM = """\
+/* Add some weighted waves to the means. */
 static inline void model_add(
     int count, const double *wave, const model_real *weights, double *mean)
 {
@@ -27,26 +22,52 @@ static inline void model_add(
             mean[t] += wave[j] * (double)weights[j * MODEL_OUTPUTS + t];
 }
 
-/* Predict a sample. */
-static inline int model_predict(const double *x, double *mean)
+/* Add the weighted features of a sample to the means. */
+static inline void model_sum(const double *x, double *mean)
 {
     double angle[MODEL_CHUNK], cosine[MODEL_CHUNK], sine[MODEL_CHUNK];  /*: sine */
     double angle[MODEL_CHUNK], cosine[MODEL_CHUNK];  /*: !sine */
-    const model_real *second =  /*: sine */
-        model_weights + MODEL_FREQUENCIES * MODEL_OUTPUTS;  /*: sine */
+    for (int start = 0; start < MODEL_FREQUENCIES; start += MODEL_CHUNK) {
+        const int left = MODEL_FREQUENCIES - start;
+        const int count = left < MODEL_CHUNK ? left : MODEL_CHUNK;
+        const model_real *weights = model_weights + start * MODEL_OUTPUTS;
+        model_angles(x, start, count, angle);
+        model_waves(count, angle, sine, cosine);  /*: sine */
+        model_waves(count, angle, cosine);  /*: !sine */
+        model_add(count, cosine, weights, mean);
+        weights += MODEL_FREQUENCIES * MODEL_OUTPUTS;  /*: sine */
+        model_add(count, sine, weights, mean);  /*: sine */
+    }
+}
+"""
+
+PREDICT = """\
+/* Predict a sample. */
+static inline int model_predict(const double *x, double *mean)
+{
     if (!model_is_good(x))
         return MODEL_BAD_SAMPLE;
     for (int t = 0; t < MODEL_OUTPUTS; t++)
         mean[t] = model_constant[t];
-    for (int start = 0; start < MODEL_FREQUENCIES; start += MODEL_CHUNK) {
-        const int left = MODEL_FREQUENCIES - start;
-        const int count = left < MODEL_CHUNK ? left : MODEL_CHUNK;
-        model_angles(x, start, count, angle);
-        model_waves(count, angle, sine, cosine);  /*: sine */
-        model_waves(count, angle, cosine);  /*: !sine */
-        model_add(count, cosine, model_weights + start * MODEL_OUTPUTS, mean);
-        model_add(count, sine, second + start * MODEL_OUTPUTS, mean);  /*: sine */
-    }
+    model_sum(x, mean);
+    return MODEL_DONE;
+}
+"""
+
+CLASSIFY = """\
+/* Classify a sample: write the scores and, where the pointer is not 0, the class. */
+static inline int model_predict(const double *x, double *scores, int *answer)
+{
+    int best = 0;
+    if (!model_is_good(x))
+        return MODEL_BAD_SAMPLE;
+    for (int t = 0; t < MODEL_OUTPUTS; t++)
+        scores[t] = model_constant[t];
+    model_sum(x, scores);
+    for (int t = 1; t < MODEL_OUTPUTS; t++)
+        best = scores[t] > scores[best] ? t : best;
+    if (answer)
+        *answer = best;
     return MODEL_DONE;
 }
 """

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Sequence
+from typing import Any
 
 from tiercel import __version__
 
@@ -30,7 +32,13 @@ typedef char model_needs_64_bit_doubles[sizeof(double) == 8 ? 1 : -1];
 #define MODEL_RESTRICT restrict
 #endif
 
-enum { MODEL_DONE = 0, MODEL_BAD_SAMPLE = 1, MODEL_BAD_WEIGHT = 2 };
+enum {
+    MODEL_DONE = 0,
+    MODEL_BAD_SAMPLE = 1,
+    MODEL_BAD_WEIGHT = 2,  /*: classes */
+    MODEL_BAD_WEIGHT = 2  /*: !classes */
+    MODEL_BAD_LABEL = 3  /*: classes */
+};
 """
 
 CLOSING = "#endif\n"
@@ -63,3 +71,15 @@ def counted(count: int, what: str) -> str:
     ('1 output', '2,000 outputs')
     """
     return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+def named(labels: Sequence[Any]) -> str:
+    """Return the labels of classes as a comment can hold them.
+
+    Examples
+    --------
+    >>> named(["cup", 7])
+    "0 is 'cup', 1 is 7"
+    """
+    shown = (ascii(label).replace("*", ".")[:40] for label in labels)
+    return ", ".join(f"{place} is {label}" for place, label in enumerate(shown))

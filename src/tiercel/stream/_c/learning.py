@@ -13,6 +13,8 @@ typedef struct {
     model_real rotated[MODEL_FEATURES * MODEL_OUTPUTS]; /* Z: R'Z = sum of phi y' */
     double prior[MODEL_FEATURES]; /* what forgetting left of the ridge */  /*: fading */
     int64_t seen; /* samples */
+    double counts[MODEL_OUTPUTS]; /* samples of each class, by weight */  /*: classes */
+    double factors[MODEL_OUTPUTS]; /* counts to the -recode */  /*: recoded */
     model_real features[MODEL_FEATURES]; /* workspace */
     model_real target[MODEL_OUTPUTS]; /* workspace */
 } model_state;
@@ -28,6 +30,10 @@ static inline void model_reset(model_state *state)
         state->rotated[i] = model_rotated[i];
     for (int i = 0; i < MODEL_FEATURES; i++)  /*: fading */
         state->prior[i] = model_prior[i];  /*: fading */
+    for (int t = 0; t < MODEL_OUTPUTS; t++)  /*: classes */
+        state->counts[t] = model_counts[t];  /*: classes */
+    for (int t = 0; t < MODEL_OUTPUTS; t++)  /*: recoded */
+        state->factors[t] = model_factors[t];  /*: recoded */
     state->seen = model_seen;
 }
 """
@@ -48,6 +54,10 @@ static inline void model_reset(model_state *state)
             state->rotated[k * MODEL_OUTPUTS + t] = 0;
         state->prior[k] = ridge;  /*: fading */
     }
+    for (int t = 0; t < MODEL_OUTPUTS; t++)  /*: classes */
+        state->counts[t] = 0.0;  /*: classes */
+    for (int t = 0; t < MODEL_OUTPUTS; t++)  /*: recoded */
+        state->factors[t] = 0.0;  /*: recoded */
     state->seen = 0;
 }
 """

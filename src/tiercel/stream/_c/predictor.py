@@ -13,13 +13,19 @@ EXAMPLE = """\
 double mean[MODEL_OUTPUTS];
 if (model_predict(x, mean)) complain();
 """
+CLASS_EXAMPLE = """\
+#include "model.h"
+double scores[MODEL_OUTPUTS];
+int answer;
+if (model_predict(x, scores, &answer)) complain();
+"""
 
 
 def predictor_code(model: FrozenPredictor) -> str:
     """Return the header of a frozen model, under the name ``model``."""
     kept = vars(model)
     map, weights = model._map, np.asarray(kept["weights_"])
-    flags = maps.flags_of(map)
+    flags = maps.flags_of(map) | ({"classes"} if "classes_" in kept else set())
     first = int("intercept" in flags)
     last = len(weights) - int("trend" in flags)
     constant = np.zeros(weights.shape[1]) + kept["offset_"]
@@ -30,7 +36,7 @@ def predictor_code(model: FrozenPredictor) -> str:
         text.table("double model_constant", constant),
         text.table("model_real model_weights", weights[first:last].reshape(-1)),
     ]
-    waves, linear = [maps.WAVES, frozen.PREDICT_WAVES], [frozen.PREDICT_LINEAR]
+    waves, linear = [maps.WAVES, frozen.WAVE_SUM], [frozen.LINEAR_SUM]
     sections = [
         _title(model, map, weights),
         header.OPENING,
@@ -39,6 +45,7 @@ def predictor_code(model: FrozenPredictor) -> str:
         "".join(tables),
         maps.CHECK,
         *(linear if "linear" in flags else waves),
+        frozen.CLASSIFY if "classes" in flags else frozen.PREDICT,
         header.CLOSING,
     ]
     return text.fill("\n".join(sections), flags)
@@ -51,10 +58,15 @@ def _title(model: FrozenPredictor, map: StreamMap, weights: np.ndarray) -> str:
         "threads may call it."
     )
     tables = (map.compiled.frequencies, map.compiled.phases, weights)
+    example, classes = EXAMPLE, []
+    if "classes_" in vars(model):
+        labels = np.asarray(model.classes_).tolist()
+        example, classes = CLASS_EXAMPLE, [f"Classes: {header.named(labels)}."]
     notes = [
         "x holds MODEL_INPUTS numbers.  MODEL_BAD_SAMPLE says that they are NaN, "
-        "infinite or absurdly large; mean is as it was then.",
+        "infinite or absurdly large; nothing is written then.",
+        *classes,
         f"Memory: {sum(table.nbytes for table in tables):,} bytes of constants, "
         f"{3 * 8 * maps.CHUNK:,} bytes of stack.",
     ]
-    return header.title(told, EXAMPLE, notes)
+    return header.title(told, example, notes)

@@ -51,6 +51,8 @@ def number(value: float | np.floating) -> str:
     >>> number(0.1), number(np.float32(0.1)), number(3.0)
     ('0.1', '0.1f', '3.0')
     """
+    if np.isinf(value):
+        return "HUGE_VAL" if value > 0 else "-HUGE_VAL"
     if isinstance(value, np.float32):
         return f"{value!s}f"
     return repr(float(value))

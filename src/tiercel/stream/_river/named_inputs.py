@@ -56,11 +56,7 @@ class NamedInputs:
 
     def _learn_many(self, X: Any, y: np.ndarray) -> None:
         places, learner = self._with_places(dict.fromkeys(X.columns).keys())
-        rows = as_rows(X, places)
-        if not self._begun and len(rows) > 1 and has_a_prior(learner):
-            learner = copy.deepcopy(learner).partial_fit(rows[:1], y[:1])
-            rows, y = rows[1:], y[1:]
-        learner.partial_fit(rows, y)
+        learner.partial_fit(as_rows(X, places), y)
         self._places, self.learner, self._begun = places, learner, True
 
     def _predict_one(self, x: dict[Any, Any]) -> Any:
@@ -99,17 +95,6 @@ class NamedInputs:
                 "(River's compose.Discard); the model is unchanged"
             )
         return places, self.learner
-
-
-def has_a_prior(learner: Any) -> bool:
-    """Tell whether this is a process that was given its hyperparameters.
-
-    Its prior has mean 0 if it begins with one sample, and the mean of the targets if it
-    begins with several; in River a frame is the same as its rows.
-    """
-    return getattr(learner, "noise", None) is not None and not hasattr(
-        learner, "hyperparameters_"
-    )
 
 
 def check_names(names: Any, what: str) -> None:
