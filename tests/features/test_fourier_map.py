@@ -273,3 +273,26 @@ def test_default_kernels_are_not_shared():
     first.kernel_.set_params(length_scale=9.0)
     second = FourierFeatures().fit(np.zeros((1, 2)))
     assert second.kernel_.length_scale == 1.0
+
+
+@pytest.mark.parametrize("sampling", ["independent", "orthogonal", "structured"])
+def test_a_saved_map_resumes_and_a_forged_one_is_refused(sampling):
+    X = np.random.default_rng(0).standard_normal((5, 80))
+    drawn = FourierFeatures(None, 50, "phase", sampling).fit(X)
+    again = FourierFeatures(None, 50, "phase", sampling)
+    again._restore_state(drawn._saved_state())
+    np.testing.assert_array_equal(again.transform(X), drawn.transform(X))
+    forgeries = {
+        "n_features_in_": 79,
+        "phases_": drawn.phases_[1:],
+        "kernel_": None,
+        "amplitude_": "1",
+    }
+    if drawn.structure_ is None:
+        forgeries["frequencies_"] = drawn.frequencies_[:, 1:]
+    else:
+        forgeries["structure_"] = (drawn.structure_[0][:, 1:], *drawn.structure_[1:])
+    for name, value in forgeries.items():
+        state = drawn._saved_state() | {name: value}
+        with pytest.raises(ValueError, match=r"\w"):
+            FourierFeatures(None, 50, "phase", sampling)._restore_state(state)

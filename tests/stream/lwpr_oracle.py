@@ -152,7 +152,7 @@ class Oracle:
         self.meta_rate, self.metric_penalty = meta_rate, metric_penalty
         self.generate_below, self.prune_above = generate_below, prune_above
         self.add_threshold, self.forgetting = add_threshold, forgetting
-        self.fields, self.pruned = [], 0
+        self.fields, self.pruned, self.inherited = [], 0, 0
 
     def predict(self, X):
         return np.array([self.predict_one(x) for x in X])
@@ -181,6 +181,7 @@ class Oracle:
             like = None
             if largest > 0.1 * self.generate_below and self.fields[order[0]].trusted:
                 like = self.fields[order[0]]
+                self.inherited += len(like.beta) > 2
             self.fields.append(Field(self, x, y, like))
         elif len(order) > 1 and active[order[1]] > self.prune_above:
             metrics = [np.sum(self.fields[i].root ** 2) for i in order[:2]]

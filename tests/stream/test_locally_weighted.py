@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 
+import joblib
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -86,22 +87,28 @@ def test_any_stream_agrees_with_the_papers_rule(
     agree(model, Oracle(**parameters).learn(X, y), X, 1e-7)
 
 
-def test_pruning_and_further_directions_agree_with_the_papers_rule():
-    rng = np.random.default_rng(3)
-    X = rng.uniform(-1, 1, (1000, 5)) * [0.2, 0.4, 0.6, 0.8, 1.0]
-    y = X @ [1, 2, 3, 4, 5] / 5 + 0.5 * np.sin(4 * X[:, 4])
-    y += 0.02 * rng.standard_normal(1000)
+def test_pruning_agrees_with_the_papers_rule():
+    X, y = stream(500, 2, seed=3)
+    parameters = {"generate_below": 0.3, "prune_above": 0.5, "forgetting": FAST}
+    oracle = Oracle(**parameters).learn(X, y)
+    assert oracle.pruned > 10
+    agree(LocallyWeightedProjection(**parameters).fit(X, y), oracle, X, 1e-7)
+
+
+def test_further_directions_agree_with_the_papers_rule():
+    rng = np.random.default_rng(4)
+    X = rng.uniform(-1, 1, (300, 3))
+    X[:150, 0] -= 1  # later fields come beside earlier ones, and inherit from them
+    y = X @ [1, 2, 3] + 0.1 * rng.standard_normal(300)
     parameters = {
-        "init_metric": 2.0,
-        "add_threshold": 0.95,
-        "generate_below": 0.3,
-        "prune_above": 0.6,
+        "init_metric": 3.0,
+        "add_threshold": 1.0,
         "metric_penalty": 1e-3,
-        "forgetting": FAST,
+        "forgetting": (0.95, 0.95, 0.9),
     }
     oracle = Oracle(**parameters).learn(X, y)
-    assert oracle.pruned > 3
-    assert max(len(field.beta) for field in oracle.fields) > 2  # what all begin with
+    assert {len(field.beta) for field in oracle.fields} == {2, 3}
+    assert oracle.inherited > 3
     agree(LocallyWeightedProjection(**parameters).fit(X, y), oracle, X, 1e-7)
 
 
@@ -306,6 +313,14 @@ def test_names_of_columns_and_emptiness_are_restored():
     assert twin.init_rate == 7.0
     with pytest.raises(NotFittedError):
         twin.predict(table)
+
+
+def test_a_pickle_that_lies_on_disk_goes_on(tmp_path):
+    X, y = stream(100, 2)
+    model = LocallyWeightedProjection().fit(X[:50], y[:50])
+    joblib.dump(model, tmp_path / "model")
+    twin = joblib.load(tmp_path / "model", mmap_mode="r")
+    assert_same_bits(twin.partial_fit(X[50:], y[50:]), model.fit(X, y))
 
 
 def damaged(state, kind):

@@ -17,6 +17,7 @@ from sklearn.base import (
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from tiercel._arrays import check_points, is_torch, match, to_numpy
+from tiercel._state import saved_array, saved_int
 from tiercel.features import structured
 from tiercel.features._rows import HELD, blocks, dense_angles, map_rows, map_tensor
 from tiercel.features.frequencies import draw_norms, draw_orthogonal, isotropic_scale
@@ -250,6 +251,28 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         if shape[1] > STORED:
             return None, drawn
         return structured.structured_matrix(drawn), None
+
+    # --- persistence -----------------------------------------------------------
+
+    def _saved_state(self) -> dict[str, Any]:
+        state = {k: v for k, v in vars(self).items() if k not in self.get_params()}
+        if state.get("structure_") is not None:
+            state.pop("frequencies_", None)  # computed from it
+        return state
+
+    def _restore_state(self, state: dict[str, Any]) -> None:
+        inputs = saved_int(state, "n_features_in_", 1)
+        count = len(saved_array(state, "phases_", (None,), np.float64))
+        structure = state.get("structure_")
+        if structure is None:
+            saved_array(state, "frequencies_", (count, inputs), np.float64)
+        else:
+            structured.check_structure(structure, count, inputs)
+        if not isinstance(state.get("kernel_"), Kernel):
+            raise ValueError("the saved state holds no kernel")
+        if not isinstance(state.get("amplitude_"), float):
+            raise ValueError("the saved state holds no amplitude")
+        self.__dict__.update(state)
 
     # --- transform -----------------------------------------------------------
 

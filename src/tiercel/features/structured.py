@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from tiercel._state import saved_array
 from tiercel.features import _butterflies
 
 WIDTH = 64  # rows of X that are transformed together
@@ -72,6 +73,21 @@ def _row_norms(drawn: Any, n_inputs: int) -> np.ndarray:
     for _, columns in _columns((*drawn, np.ones(n_inputs))):
         squares += np.sum(columns * columns, axis=1)
     return np.sqrt(squares)
+
+
+def check_structure(structure: Any, n_frequencies: int, n_inputs: int) -> None:
+    """Raise ValueError where a saved structure is not one for such a map."""
+    steps = (n_inputs - 1).bit_length()
+    size = 2**steps
+    blocks = -(-n_frequencies // size)
+    names = ("signs", "cosines", "sines", "lengths", "scale")
+    turns = (blocks, steps, size // 2)
+    shapes = ((blocks, size), turns, turns, (n_frequencies,), (n_inputs,))
+    if not isinstance(structure, tuple) or len(structure) != len(names):
+        raise ValueError("the saved structure does not have five arrays")
+    parts = dict(zip(names, structure, strict=True))
+    for name, shape in zip(names, shapes, strict=True):
+        saved_array(parts, name, shape, np.float64)
 
 
 def structured_angles(structure: Structure, X: np.ndarray) -> np.ndarray:

@@ -189,9 +189,9 @@ def update(numbers, vectors, sums, axes, rule, work, w, y):
         numbers[FIT_ERROR] = kept * numbers[FIT_ERROR] + w * error * error
         update_metric(numbers, vectors, sums, rule, work, w, error, cv_error)
     if wants_direction(sums, directions, rule, work):
-        sums[SAMPLES, directions] = 0.0
-        numbers[DIRECTIONS] += 1
-    for r in range(int(numbers[DIRECTIONS])):
+        directions += 1
+        numbers[DIRECTIONS] = directions
+    for r in range(directions):
         kept = sums[FORGETTING, r]
         sums[SAMPLES, r] = kept * sums[SAMPLES, r] + 1
         sums[FORGETTING, r] = (

@@ -81,6 +81,13 @@ def plain(array: Any) -> Array:
     return np.require(array, np.float64, ["C", "W"])
 
 
+def own(parts: Any) -> Any:
+    """Return a named tuple whose arrays may be written to, whoever made them."""
+    return type(parts)(
+        *(np.array(p) if isinstance(p, np.ndarray) else p for p in parts)
+    )
+
+
 def rows_of(y: Any) -> Array:
     """Return outputs as one row per sample."""
     if sparse.issparse(y):
@@ -95,11 +102,12 @@ def check_marks(state: dict[str, Any]) -> dict[str, Any]:
     good = sorted(marks) == sorted(counts) and isinstance(one_output, bool)
     if not (good and all(type(n) is int and n >= 0 for n in marks.values())):
         raise ValueError(f"the state of the model must hold one_output and {counts}")
-    if one_output and marks["n_outputs_"] != 1:
-        raise ValueError("the state has one output and several")
+    d, outputs = marks["n_features_in_"], marks["n_outputs_"]
+    if d == 0 or outputs == 0 or (one_output and outputs != 1):
+        raise ValueError(f"the state is over {d} inputs, for {outputs} outputs")
     if names is not None and not (
         isinstance(names, list)
-        and len(names) == marks["n_features_in_"]
+        and len(names) == d
         and all(isinstance(name, str) for name in names)
     ):
         raise ValueError("the state must hold one name per input, or none")

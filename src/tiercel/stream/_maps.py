@@ -46,6 +46,10 @@ class StreamMap:
         if hasattr(features, "frequencies_"):
             kind, scale = KINDS[features.map], float(features.amplitude_)
             frequencies = np.array(features.frequencies_.T, np.float64, order="C")
+            if frequencies.ndim != 2 or len(frequencies) != n_inputs:
+                raise ValueError(
+                    f"the features' frequencies are not for {n_inputs} inputs"
+                )
             phases = np.zeros(frequencies.shape[1])
             if kind == _loops.COSINE:
                 phases[:] = features.phases_

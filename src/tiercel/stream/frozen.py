@@ -106,6 +106,8 @@ class FrozenPredictor:
         trend, n_inputs = state["trend"], int(state["n_features_in_"])
         weights = np.asarray(state["weights_"])
         frequencies = np.asarray(state["frequencies"])
+        if weights.size == 0 or not np.isfinite(weights).all():
+            raise ValueError("the state's weights are none, or not finite")
         if weights.ndim != 2 or not 0 < n_inputs <= max(weights.shape[0], 10**6):
             raise ValueError("the state's weights do not fit its number of inputs")
         if features is not None and (

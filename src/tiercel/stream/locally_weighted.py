@@ -26,6 +26,7 @@ from tiercel.stream._fields_settings import (
     as_floats,
     check_marks,
     make_rule,
+    own,
     plain,
     rows_of,
 )
@@ -314,6 +315,11 @@ class LocallyWeightedProjection(MultiOutputMixin, RegressorMixin, BaseEstimator)
 
     # --- persistence: plain arrays in place of the fields ----------------------
 
+    def __setstate__(self, state: Any) -> None:
+        super().__setstate__(state)
+        for name in {"_fields", "_rule", "_room"} & set(vars(self)):
+            setattr(self, name, own(getattr(self, name)))
+
     def _saved_state(self) -> dict[str, Any]:
         state = {k: v for k, v in vars(self).items() if k not in LEARNED or k in FITTED}
         if self._begun:
@@ -340,8 +346,8 @@ class LocallyWeightedProjection(MultiOutputMixin, RegressorMixin, BaseEstimator)
         if names is not None:
             self.feature_names_in_ = np.array(names, dtype=object)
         self._one_output = one_output
-        d = (self.n_features_in_,)
-        if not isinstance(kept, dict) or np.shape(kept.get("vectors"))[3:] != d:
+        vectors = kept.get("vectors", ()) if isinstance(kept, dict) else ()
+        if np.shape(vectors)[3:] != (self.n_features_in_,):
             raise ValueError("the fields of the state are not over its inputs")
         rule = make_rule(self, self.n_features_in_)
         self._make(rule, from_state(kept, rule, self.n_outputs_))
