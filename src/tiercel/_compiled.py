@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache, update_wrapper, wraps
 from types import FunctionType
 from typing import Any
@@ -33,11 +34,7 @@ def compiled(loop: Loop | None = None, *, contract: bool = False) -> Any:
 
         options = {"nogil": True, "error_model": "numpy"}
         options["fastmath"] = {"contract"} if contract else False
-        source = _with_dispatchers(loop)
-        try:
-            return numba.njit(cache=True, **options)(source)
-        except RuntimeError:  # no directory that numba may write to
-            return numba.njit(**options)(source)
+        return _kept_on_disk(numba.njit(**options)(_with_dispatchers(loop)))
 
     @wraps(loop)
     def run(*arguments: Any) -> Any:
@@ -46,16 +43,43 @@ def compiled(loop: Loop | None = None, *, contract: bool = False) -> Any:
     def entry(*arguments: Any) -> Loop:
         from numba import typeof
 
-        types = tuple(map(typeof, arguments))
-        build().compile(types)
-        return build().overloads[types].entry_point
+        compile = getattr(build(), "compile", None)
+        if compile is None:  # NUMBA_DISABLE_JIT is set
+            return build()
+        return compile(tuple(map(typeof, arguments)))
 
     run.dispatcher, run.entry = build, entry  # type: ignore[attr-defined]
     return run
 
 
+def _kept_on_disk(dispatcher: Any) -> Any:
+    """Let numba keep machine code on disk, and go on whatever state the disk is in.
+
+    As numba has it, a full disk or a file that a power cut has damaged is an error at
+    every first call.
+    """
+    from numba.core.caching import FunctionCache
+
+    class Cache(FunctionCache):
+        def load_overload(self, sig: Any, target_context: Any) -> Any:
+            try:
+                return super().load_overload(sig, target_context)
+            except Exception:  # unpickling damaged files raises almost anything
+                with suppress(OSError):
+                    self.flush()
+                return None
+
+        def save_overload(self, sig: Any, data: Any) -> None:
+            with suppress(OSError, EOFError):
+                super().save_overload(sig, data)
+
+    with suppress(RuntimeError, AttributeError):  # no directory, no compiler
+        dispatcher._cache = Cache(dispatcher.py_func)
+    return dispatcher
+
+
 def _with_dispatchers(loop: Any) -> Any:
-    """Return ``loop`` with the compiled loops that it calls in a form numba can call."""
+    """Return ``loop`` with the compiled loops that it calls in a form for numba."""
     called = {
         name: loop.__globals__[name].dispatcher()
         for name in loop.__code__.co_names

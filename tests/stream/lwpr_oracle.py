@@ -22,6 +22,7 @@ class Field:
         directions = min(2, d)
         if like is not None:
             self.root, self.rate = like.root.copy(), like.rate.copy()
+            self.mean_y = like.mean_y  # at a weight of 1e-10, as in the library
             directions = len(like.beta)
         self.log_rate, self.trace = np.log(self.rate + TINY), np.zeros(d)
         self.error, self.trusted = 0.0, False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import re
 
 import numpy as np
@@ -197,6 +198,39 @@ def test_refused_samples_leave_every_byte_of_the_state(make, tmp_path):
         status, mean, spread = robot.predict_update(x, y, weight)
         assert (status, *mean, spread) == (2, 7.0, 7.0, 7.0, 7.0)
     assert robot.state() == before
+
+
+@needs_gcc
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("map", [None, "sincos"])
+def test_what_python_refuses_is_refused(map, dtype, tmp_path):
+    model = fitted(ridge(map, dtype=dtype))
+    robot = Learner(model, tmp_path)
+    scales, refused = [1.0, 1e20, 1e29, 1e31, 1e140, 1e149, 1e151], []
+    for x, y, weight in itertools.product(scales, scales, [0.0, 1e-20, 1.0, 1e4, 1e25]):
+        inputs, target = np.array([0.1, -x, 0.2]), -y
+        kept = copy.deepcopy(model)
+        try:
+            kept.predict_update(inputs, target, weight)
+            good = True
+        except ValueError:
+            good = False
+        robot.library.reset()
+        assert (robot.update(inputs, target, weight) == 0) == good
+        refused.append(not good)
+    assert 0 < sum(refused) < len(refused)
+
+
+@needs_gcc
+def test_an_intercept_that_was_forgotten_is_forgotten_alike(tmp_path):
+    model = fitted(ridge("phase", forgetting=0.5))
+    X, y = stream(1, 600)
+    weights = np.where(np.arange(600) % 300 < 280, 0.0, 1.0)
+    means, leverages = Learner(model, tmp_path).follow(X, y, weights)
+    expected = model._recursion.follow(X, y[:, None], weights)
+    assert np.isinf(leverages).any()
+    np.testing.assert_array_equal(means, expected[0])
+    np.testing.assert_array_equal(leverages, expected[1])
 
 
 @needs_gcc

@@ -6,6 +6,7 @@ import copy
 import itertools
 import pickle
 from collections import Counter
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,7 +25,7 @@ from tiercel.stream.incremental_classifier import IncrementalClassifier
 FOURIER = FourierFeatures(Gaussian(2.0), n_frequencies=20, random_state=0)
 PRODUCTS = FrozenEstimator(PolynomialFeatures(2, include_bias=False).fit(np.eye(3)))
 NAMES = np.array(["cup", "box", "ball", "lamp", "spoon"])
-SELECTING = {"ridge": [0.01, 1.0, 100.0], "recode": "auto", "enough": 3}
+SELECTING: dict[str, Any] = {"ridge": [0.01, 1.0, 100.0], "recode": "auto", "enough": 3}
 
 
 def stream(rows: int, classes: int = 4, seed: int = 0):
@@ -355,6 +356,7 @@ def test_a_rejected_first_sample_begins_nothing():
         {"hold_out": 2.5},
         {"enough": 0},
         {"enough": 51},
+        {"allowed_loss": -0.1},
         {"dtype": "float16"},
     ],
 )

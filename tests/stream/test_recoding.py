@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from tiercel.stream.batch_references import ClassMoments, rebalanced, recoded
 from tiercel.stream.incremental_classifier import IncrementalClassifier
 
 RIDGES = [0.03, 1.0, 30.0]
-AUTO = {"ridge": RIDGES, "recode": "auto", "enough": 4}
+AUTO: dict[str, Any] = {"ridge": RIDGES, "recode": "auto", "enough": 4}
 
 
 def imbalanced(rows: int, classes: int = 4, seed: int = 0, spread: float = 1.2):
@@ -132,14 +133,20 @@ def test_references_refuse_wrong_input(reference, Phi, labels, ridge):
 
 
 @settings(max_examples=30)
-@given(seed=st.integers(0, 10_000), enough=st.integers(1, 6))
-def test_the_choice_is_the_largest_recoding_that_costs_nothing(seed, enough):
+@given(
+    seed=st.integers(0, 10_000),
+    enough=st.integers(1, 6),
+    loss=st.sampled_from([0.0, 0.0, 0.1, 0.3]),
+)
+def test_the_choice_is_the_largest_recoding_that_costs_no_more_than_allowed(
+    seed, enough, loss
+):
     rng = np.random.default_rng(seed)
     totals = rng.integers(0, 8, 5)
     right = rng.integers(0, totals + 1, (3, 6, 5))
     recodes = np.linspace(0.0, 1.0, 6)
     shares = totals * rng.integers(1, 9, 5)
-    choice = choose(right, totals, shares, recodes, enough)
+    choice = choose(right, totals, shares, recodes, enough, loss)
     known = [t for t in range(5) if totals[t] >= enough]
     if not known:
         assert choice is None

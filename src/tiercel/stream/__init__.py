@@ -46,6 +46,7 @@ from tiercel.stream.hyperparameters import (
     ridge_equivalent,
 )
 from tiercel.stream.incremental_classifier import IncrementalClassifier
+from tiercel.stream.latency import LatencyReport, latency_report, operations
 from tiercel.stream.locally_weighted import LocallyWeightedProjection
 from tiercel.stream.output_groups import OutputGroups
 from tiercel.stream.recursive_ridge import RecursiveRidge
@@ -56,6 +57,7 @@ __all__ = [
     "ClassMoments",
     "FrozenPredictor",
     "IncrementalClassifier",
+    "LatencyReport",
     "LocallyWeightedProjection",
     "OutputGroups",
     "PrequentialReport",
@@ -66,6 +68,8 @@ __all__ = [
     "ThresholdDetector",
     "export_c",
     "gaussian_process_predict",
+    "latency_report",
+    "operations",
     "optimize_gaussian_process",
     "optimize_spectrum",
     "prequential",

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from tiercel._state import saved_array, saved_int
 from tiercel.stream import _recoding
 from tiercel.stream._held_out import HeldOut
 from tiercel.stream._labels import Classes
 from tiercel.stream._maps import StreamMap
-from tiercel.stream._recursion import Recursion
+from tiercel.stream._recursion import MOST_SAMPLES, Recursion
 
 BLOCK = 4096  # rows whose one-hot code is made at a time
 
@@ -32,6 +33,8 @@ class ClassModels:
         Which sample of a class is held out, if there is a choice.
     enough : int
         Held-out samples of a class that it takes to judge by.
+    allowed_loss : float
+        Accuracy that recoding may cost.
     dtype : dtype
         Of the state.
     """
@@ -43,13 +46,15 @@ class ClassModels:
         recodes: np.ndarray,
         hold_out: int | None,
         enough: int,
+        allowed_loss: float,
         dtype: np.dtype,
     ) -> None:
         self.inputs = map = inputs
         intercept = bool(inputs.compiled.intercept)
         if inputs.transformer is not None:  # asked once, not for each ridge
             map = StreamMap(None, inputs.n_taken, dtype, intercept)
-        self.map, self.ridges, self.recodes, self.enough = map, ridges, recodes, enough
+        self.map, self.ridges, self.recodes = map, ridges, recodes
+        self.enough, self.allowed_loss = enough, allowed_loss
         self.hold_out = hold_out if len(ridges) * len(recodes) > 1 else None
         self.recursions = []
         for ridge in ridges:
@@ -174,6 +179,7 @@ class ClassModels:
         ``first``, before those of the rows.
         """
         X = self.inputs.rows_taken(X)
+        self.recursions[0].check_taken(X, np.ones((len(X), 1)), weights)
         self.enrol([*first, *labels])
         self.seen += len(X)
         columns, useful = self.classes.of(labels), weights > 0
@@ -242,7 +248,9 @@ class ClassModels:
         """Choose by scores (L, M, T) of examples, and what each class counts for."""
         totals = np.bincount(truth, minlength=len(self.counts))
         right = _recoding.right_answers(scores, truth, self.counts, self.recodes)
-        choice = _recoding.choose(right, totals, shares, self.recodes, self.enough)
+        choice = _recoding.choose(
+            right, totals, shares, self.recodes, self.enough, self.allowed_loss
+        )
         if choice is not None:
             self.chosen, self.recode, self.accuracy = choice
             self.validated = totals
@@ -281,22 +289,25 @@ class ClassModels:
         """Take up what :meth:`arrays` gave; refuse what does not fit."""
         self.enrol(kept["labels"])
         known, ridges = len(self.classes), len(self.ridges)
-        shapes: dict[str, tuple[int, ...]] = {"counts": (known,), "turns": (known,)}
-        shapes["validated"] = (min(known, len(kept["validated"])),)
-        if kept["accuracy"] is not None:
-            shapes["accuracy"] = (ridges, len(self.recodes))
-        for name, shape in shapes.items():
-            value = np.asarray(kept[name])
-            if value.shape != shape or not (value >= 0).all():
-                raise ValueError(f"the saved {name} does not fit the model's classes")
-        if len(kept["recursions"]) != ridges or not 0 <= kept["chosen"] < ridges:
-            raise ValueError(f"the state must hold one recursion for each of {ridges}")
+        whole = np.dtype(np.int64)
+        counts = saved_array(kept, "counts", (known,), np.dtype(float))
+        turns = saved_array(kept, "turns", (known,), whole)
+        validated = saved_array(kept, "validated", (None,), whole)
+        accuracy = kept["accuracy"]
+        if accuracy is not None:
+            accuracy = saved_array(kept, "accuracy", (ridges, len(self.recodes)))
+        if min(counts.min(initial=0), turns.min(initial=0)) < 0 or (
+            len(validated) > known or not 0.0 <= kept["recode"] <= 1.0
+        ):
+            raise ValueError("the state does not fit its number of classes")
+        if len(kept["recursions"]) != ridges:
+            raise ValueError(f"the state must hold a recursion for each of {ridges}")
+        self.chosen = saved_int(kept, "chosen", most=ridges - 1)
+        self.seen = saved_int(kept, "seen", most=MOST_SAMPLES)
         self._restore_recursions(kept["recursions"])
         self.held.restore(kept["held"], known)
-        for name in ("counts", "turns", "validated"):
-            setattr(self, name, np.array(kept[name]))
-        self.seen, self.chosen = int(kept["seen"]), int(kept["chosen"])
-        self.recode, self.accuracy = float(kept["recode"]), kept["accuracy"]
+        self.counts, self.turns, self.validated = counts, turns, validated
+        self.recode, self.accuracy = float(kept["recode"]), accuracy
         self._refresh()
 
     def _restore_recursions(self, kept: list[dict[str, Any]]) -> None:

@@ -32,18 +32,12 @@ def recodes_of(recode: Any) -> np.ndarray:
     return np.array([float(recode)])
 
 
-def check_held_out(hold_out: Any, enough: Any) -> None:
-    """Raise ValueError unless both are whole numbers of a sensible size."""
+def check_choice(hold_out: Any, enough: Any, allowed_loss: Any) -> None:
+    """Raise ValueError unless these are numbers of a sensible size."""
     if hold_out is not None and not (hold_out == int(hold_out) and hold_out >= 2):
         raise ValueError(f"hold_out must be None, or 2 or more: {hold_out!r}")
     most = math.inf if hold_out is None else KEPT
     if not (enough == int(enough) and 1 <= enough <= most):
         raise ValueError(f"enough must be from 1 to {most}, not {enough!r}")
-
-
-def state_dtype(dtype: Any) -> np.dtype:
-    """Return the dtype of the state."""
-    found = np.dtype(dtype)
-    if found.name not in ("float64", "float32"):
-        raise ValueError(f"dtype must be float64 or float32, not {dtype!r}")
-    return found
+    if not 0.0 <= allowed_loss < 1.0:
+        raise ValueError(f"allowed_loss is a part of 1, not {allowed_loss!r}")

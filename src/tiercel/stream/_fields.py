@@ -150,7 +150,7 @@ def learn_one(fields, rule, output, work, y):
     """Let every field near x learn, then generate or prune one if that is due."""
     numbers, vectors = fields.numbers[output], fields.vectors[output]
     sums, axes = fields.sums[output], fields.axes[output]
-    nearest, second, winner, other = np.inf, np.inf, -1, -1
+    nearest, second, winner, other = np.inf, np.inf, np.int64(-1), np.int64(-1)
     for i in range(fields.used[output]):
         distance = squared_distance(vectors, i, work)
         if distance < nearest:
@@ -322,12 +322,13 @@ def wants_direction(sums, directions, rule, work):
 
 @compiled
 def generate(fields, rule, output, like, work, y):
-    """Place a field at x, as wide as field ``like``, or else as the blank one, -1."""
+    """Place a field at x, shaped like field ``like``, or else the blank one, -1."""
     i = fields.used[output]
     fields.used[output] = i + 1
     copy_field(fields, output, i, -1)
     numbers, vectors = fields.numbers[output], fields.vectors[output]
-    numbers[i, MEAN_Y], numbers[i, DIRECTIONS] = y, numbers[like, DIRECTIONS]
+    numbers[i, DIRECTIONS] = numbers[like, DIRECTIONS]
+    numbers[i, MEAN_Y] = numbers[like, MEAN_Y] if like >= 0 else y
     for j in range(work.shape[1]):
         vectors[i, CENTER, j] = work[0, j]
         vectors[i, ROOT, j] = vectors[like, ROOT, j]
@@ -348,10 +349,18 @@ def prune(fields, output, one, other):
 @compiled
 def copy_field(fields, output, target, source):
     """Let one field be what another is."""
-    fields.numbers[output, target] = fields.numbers[output, source]
-    fields.vectors[output, target] = fields.vectors[output, source]
-    fields.sums[output, target] = fields.sums[output, source]
-    fields.axes[output, target] = fields.axes[output, source]
+    copy(fields.numbers[output, source], fields.numbers[output, target])
+    copy(fields.vectors[output, source], fields.vectors[output, target])
+    copy(fields.sums[output, source], fields.sums[output, target])
+    copy(fields.axes[output, source], fields.axes[output, target])
+
+
+@compiled
+def copy(source, target):
+    """Copy an array; slices would do, but take seconds to compile."""
+    old, new = source.reshape(source.size), target.reshape(target.size)
+    for k in range(old.size):
+        new[k] = old[k]
 
 
 @compiled

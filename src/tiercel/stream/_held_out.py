@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tiercel._state import saved_array
 from tiercel.stream._recursion import Recursion
 
 KEPT = 50  # examples of each class, at most
@@ -75,22 +76,17 @@ class HeldOut:
 
     def restore(self, kept: dict[str, Any], n_classes: int) -> None:
         """Take up what :meth:`arrays` gave; refuse what does not fit."""
-        phi, truth, offered = (np.array(kept[n]) for n in ("phi", "truth", "offered"))
-        if not (
-            truth.ndim == offered.ndim == 1
-            and truth.dtype == offered.dtype == np.int64
-            and len(offered) <= n_classes
-            and truth.min(initial=0) >= 0
-            and truth.max(initial=-1) < len(offered)
-            and phi.shape == (len(truth), self.phi.shape[1])
-            and np.isfinite(phi).all()
-            and np.array_equal(
-                np.bincount(truth, minlength=len(offered)), np.minimum(offered, KEPT)
-            )
+        whole = np.dtype(np.int64)
+        truth = saved_array(kept, "truth", (None,), whole)
+        offered = saved_array(kept, "offered", (None,), whole)
+        shape = len(truth), self.phi.shape[1]
+        phi = saved_array(kept, "phi", shape, self.phi.dtype)
+        fits = len(offered) <= n_classes and truth.min(initial=0) >= 0
+        if not (fits and truth.max(initial=-1) < len(offered)) or not np.array_equal(
+            np.bincount(truth, minlength=len(offered)), np.minimum(offered, KEPT)
         ):
             raise ValueError("the saved held-out samples do not fit the model")
-        self.phi = phi.astype(self.phi.dtype, copy=False)
-        self.truth, self.offered = truth, offered
+        self.phi, self.truth, self.offered = phi, truth, offered
 
 
 def place_of(n: int) -> int | None:

@@ -31,6 +31,7 @@ PI_1, PI_2, PI_3 = 3.1415926534682512, 1.2154201012607932e-10, 4.044532497591901
 ROUND = 6755399441055744.0  # adding it and taking it away rounds to whole numbers
 LARGE = 3.0e6  # angles beyond are left to the C library
 HUGE, HUGE_SINGLE = 1e150, 1e30  # squares of anything beyond may overflow
+FORGOTTEN = 1e-30  # what is left of an intercept's row when nothing is
 
 
 class SampleMap(NamedTuple):
@@ -295,13 +296,22 @@ def learn_sample(
 ) -> tuple[int, float]:
     """Predict one sample, then learn it; return the status and the leverage before."""
     limit = HUGE if of.phi.itemsize == 8 else HUGE_SINGLE
+    if weight > 1.0:
+        limit /= math.sqrt(weight)
     for t in range(y.shape[0]):
         if not abs(y[t]) < limit:
             return NOT_FINITE, 0.0
+    if of.kind == LINEAR:
+        for i in range(x.shape[0]):
+            if not abs(x[i]) < limit:
+                return NOT_FINITE, 0.0
     if not map_sample(of, x, trend):
         return NOT_FINITE, 0.0
     if weight == 0.0:
-        return DONE, predict_features(state.R, state.Z, of.phi, state.means[0])
+        leverage = predict_features(state.R, state.Z, of.phi, state.means[0])
+        if state.forgetting < 1.0:
+            forget(state, of.phi, seen)
+        return DONE, leverage
     leverage = learn_features(state, of.phi, y, weight, seen)
     if state.noise > 0.0:
         size = state.noise * math.sqrt(1.0 / weight + leverage)
@@ -359,6 +369,28 @@ def learn_features(
     if forgetting < 1.0:
         refresh(state, phi, seen)
     return (growth * growth - 1.0) * forgetting / weight
+
+
+@compiled
+def forget(state: State, phi: np.ndarray, seen: int) -> None:
+    """Let time pass without a sample: fade, keep the regulariser up.
+
+    An intercept's row, which no regulariser keeps up, may fade until its digits are
+    lost; what it knew is dropped before that.
+    """
+    R, Z, target = state.R, state.Z, state.target
+    for j in range(phi.shape[0]):
+        phi[j] = 0.0
+    for t in range(target.shape[0]):
+        target[t] = 0.0
+        state.rss[t] *= state.forgetting
+    rotate_in(R, Z, phi, target, state.means[1], math.sqrt(state.forgetting), 0)
+    if state.ridge[0] == 0.0 and R[0, 0] < FORGOTTEN:
+        for j in range(phi.shape[0]):
+            R[0, j] = 0.0
+        for t in range(target.shape[0]):
+            Z[0, t] = 0.0
+    refresh(state, phi, seen)
 
 
 @compiled

@@ -9,6 +9,7 @@ import numpy as np
 from tiercel.stream import _loops
 
 BLOCK = 4096  # rows of angles held at a time
+MARGIN = 1e16  # by which features stay below their limit, for weights to grow into
 KINDS = {"phase": _loops.COSINE, "sincos": _loops.SINE_COSINE}
 
 
@@ -46,10 +47,7 @@ class StreamMap:
         if hasattr(features, "frequencies_"):
             kind, scale = KINDS[features.map], float(features.amplitude_)
             frequencies = np.array(features.frequencies_.T, np.float64, order="C")
-            if frequencies.ndim != 2 or len(frequencies) != n_inputs:
-                raise ValueError(
-                    f"the features' frequencies are not for {n_inputs} inputs"
-                )
+            check_frequencies(frequencies, n_inputs)
             phases = np.zeros(frequencies.shape[1])
             if kind == _loops.COSINE:
                 phases[:] = features.phases_
@@ -58,6 +56,12 @@ class StreamMap:
             self.transformer = features
             n_mapped = self._transformed(np.zeros((1, n_inputs))).shape[1]
         self.n_features = int(intercept) + n_mapped + (trend_step > 0)
+        largest = limit_of(dtype) / MARGIN
+        if not (0.0 < scale < largest and 0.0 <= trend_step < largest):
+            raise ValueError(
+                f"features of size {scale:.3g}, and a trend of {trend_step:.3g} per "
+                f"sample, have no place in {dtype}"
+            )
         count = len(phases)
         self.compiled = _loops.SampleMap(
             kind,
@@ -87,7 +91,7 @@ class StreamMap:
 
     def check_size(self, values: np.ndarray, what: str) -> None:
         """Raise ValueError where values are NaN, or too large to be squared."""
-        limit = _loops.HUGE if self.compiled.phi.itemsize == 8 else _loops.HUGE_SINGLE
+        limit = limit_of(self.compiled.phi.dtype)
         if not np.abs(values).max(initial=0.0) < limit:
             raise ValueError(
                 f"{what} holds values of {limit:.0e} or more; rescale it. The model is "
@@ -124,4 +128,23 @@ class StreamMap:
     def _transformed(self, X: np.ndarray) -> np.ndarray:
         found = self.transformer.transform(X)
         found = found.toarray() if hasattr(found, "toarray") else np.asarray(found)
+        wanted = len(X), getattr(self, "n_taken", found.shape[-1])
+        if found.shape != wanted:
+            raise ValueError(
+                f"{type(self.transformer).__name__} made an array of shape "
+                f"{found.shape} instead of {wanted}; the model is unchanged"
+            )
         return np.ascontiguousarray(found, dtype=np.float64)
+
+
+def limit_of(dtype: np.dtype) -> float:
+    """Return the size from which on numbers of this dtype may not be squared."""
+    return _loops.HUGE if dtype.itemsize == 8 else _loops.HUGE_SINGLE
+
+
+def check_frequencies(frequencies: np.ndarray, n_inputs: int) -> None:
+    """Raise ValueError where frequencies do not make angles of so many inputs."""
+    if frequencies.ndim != 2 or len(frequencies) != n_inputs:
+        raise ValueError(f"the features' frequencies are not for {n_inputs} inputs")
+    if not np.abs(frequencies).max(initial=0.0) < _loops.HUGE:
+        raise ValueError("the features' frequencies are so large that angles overflow")

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from tiercel._state import saved_int
 from tiercel.stream._maps import StreamMap
-from tiercel.stream._recursion import Recursion, warm_up
+from tiercel.stream._recursion import REJECTED, Recursion, warm_up
 from tiercel.stream.frozen import FrozenPredictor
 
 MOST_INPUTS = 10**7  # that a saved state is believed to have
@@ -20,7 +23,7 @@ LIGHTEST, HEAVIEST = 1e-30, 1e30
 class OneByOne:
     """Mixin: feeds a `Recursion` and words what comes back.
 
-    A class that uses it defines ``_begin(X, Y)``, which checks the parameters and sets
+    A class that uses it defines ``_check_parameters()``, ``_begin(X, Y)``, which sets
     what depends on the first rows (``_offset``, what is taken off targets),
     ``_map(n_inputs)`` and ``_empty(map, n_outputs)``, which make the parts, and
     ``_worded(mean, leverage)``, which turns one prediction into what the user gets.
@@ -42,6 +45,12 @@ class OneByOne:
         self, X: Any, y: Any, sample_weight: Any = None
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return rows that may be learned; begin with them if there is no model yet."""
+        with unchanged_if_refused(self):
+            return self._checked_or_begun(X, y, sample_weight)
+
+    def _checked_or_begun(
+        self, X: Any, y: Any, sample_weight: Any
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         first = self._recursion is None
         X, y = validate_data(
             self,
@@ -57,18 +66,12 @@ class OneByOne:
         weights = as_weights(sample_weight, len(X))
         if first:
             self._one_output, self.n_outputs_ = y.ndim == 1, Y.shape[1]
+            self._begin(X, Y)
+            self._recursion = self._empty(self._map(X.shape[1]), Y.shape[1])
         elif Y.shape[1] != self.n_outputs_ or (y.ndim == 1) != self._one_output:
             wanted = "(n,)" if self._one_output else f"(n, {self.n_outputs_})"
             raise ValueError(f"y has shape {y.shape}, but the model learns {wanted}")
-        try:
-            if first:
-                self._begin(X, Y)
-                self._recursion = self._empty(self._map(X.shape[1]), Y.shape[1])
-            self._begun().check_rows(X, Y)
-        except Exception:  # a model that could not begin has not begun
-            if first:
-                self.reset()
-            raise
+        self._begun().check_rows(X, Y - self._offset, weights)
         return X, Y, weights
 
     def predict(self, X: Any) -> np.ndarray:
@@ -105,8 +108,7 @@ class OneByOne:
         -------
         what ``predict_update`` returns
         """
-        check_is_fitted(self, "n_outputs_")
-        recursion = self._begun()
+        recursion = self._recursion or self._begun()
         self._take_input(recursion, x)
         leverage = recursion.predict()
         return self._worded(recursion.mean, leverage)
@@ -131,7 +133,7 @@ class OneByOne:
             )
         if recursion.map.transformer is not None:
             if not np.isfinite(x).all():
-                raise ValueError("x holds NaN or infinite values")
+                raise ValueError(REJECTED)
             x = recursion.map.taken(x)
         recursion.x[:] = x
 
@@ -142,9 +144,7 @@ class OneByOne:
         if type(y) is not np.ndarray or y.dtype.char != "d":
             y = _as_floats(y, "y")
         if y.shape != (() if self._one_output else recursion.y.shape):
-            wanted = (
-                "a number" if self._one_output else f"{recursion.n_outputs} numbers"
-            )
+            wanted = "a number" if self._one_output else f"of shape {recursion.y.shape}"
             raise ValueError(f"y must be {wanted}, but its shape is {y.shape}")
         np.subtract(y, self._offset, out=recursion.y)
 
@@ -217,6 +217,9 @@ class OneByOne:
         assert self._recursion is not None
         return self._recursion
 
+    def _check_parameters(self) -> None:
+        raise NotImplementedError
+
     def _begin(self, X: np.ndarray, Y: np.ndarray) -> None:
         raise NotImplementedError
 
@@ -245,10 +248,18 @@ class OneByOne:
         vars(self).update(state)
         if kept is None:
             return
-        n_inputs, n_outputs = self.n_features_in_, self.n_outputs_
+        self._check_parameters()
+        n_inputs = saved_int(state, "n_features_in_", 1, MOST_INPUTS)
+        n_outputs = saved_int(state, "n_outputs_", 1)
         size, outputs = np.shape(kept["rotated"])
-        if outputs != n_outputs or not 0 < n_inputs <= MOST_INPUTS:
-            raise ValueError("the state's numbers of inputs and outputs do not fit it")
+        offset = np.asarray(self._offset)
+        if (
+            outputs != n_outputs
+            or (self._one_output is not False and n_outputs > 1)
+            or offset.shape not in ((), (n_outputs,))
+            or not np.isfinite(offset).all()
+        ):
+            raise ValueError("the state's numbers of outputs do not fit together")
         map = self._map(n_inputs)
         if map.n_features != size or len(kept["factor"]) != size * (size + 1) // 2:
             raise ValueError("the state's factor does not fit its number of features")
@@ -260,15 +271,14 @@ def as_weights(sample_weight: Any, rows: int) -> np.ndarray:
     """Return a weight per row, each of them checked."""
     if sample_weight is None:
         return np.ones(rows)
-    weights = np.ascontiguousarray(sample_weight, np.float64)
+    weights = np.asarray(sample_weight, np.float64)
     if weights.shape not in ((), (rows,)):
         raise ValueError(
             f"sample_weight.shape == {weights.shape}, expected {(rows,)}: one number "
             "per row"
         )
-    weights = np.full(rows, weights) if weights.ndim == 0 else weights
     check_weights(weights)
-    return weights
+    return np.array(np.broadcast_to(weights, (rows,)))
 
 
 def check_weights(weights: np.ndarray) -> None:
@@ -281,7 +291,30 @@ def check_weights(weights: np.ndarray) -> None:
         )
 
 
+@contextmanager
+def unchanged_if_refused(model: Any) -> Iterator[None]:
+    """Put a model's attributes back if what it does with them comes to nothing."""
+    kept = dict(vars(model))
+    try:
+        yield
+    except BaseException:
+        vars(model).clear()
+        vars(model).update(kept)
+        raise
+
+
+def check_dtype(value: Any) -> None:
+    """Raise ValueError unless a model's state can be of this dtype."""
+    try:
+        known = value is not None and np.dtype(value).name in ("float64", "float32")
+    except TypeError:
+        known = False
+    if not known:
+        raise ValueError(f"dtype must be float64 or float32, not {value!r}")
+
+
 def _as_floats(values: Any, name: str) -> np.ndarray:
+    """Return real numbers of any kind as float64; raise ValueError for others."""
     found = np.asarray(values)
     if found.dtype.kind not in "fiub":
         raise ValueError(f"{name} must hold numbers, not {found.dtype}")

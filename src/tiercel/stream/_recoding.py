@@ -85,12 +85,14 @@ def choose(
     shares: np.ndarray,
     recodes: np.ndarray,
     enough: int,
+    allowed_loss: float = 0.0,
 ) -> Choice | None:
     """Choose as much recoding as costs the well-known classes nothing.
 
     Accuracy is that on the classes with ``enough`` examples. Each recoding goes with
     the ridge that serves it best, the first of equals; the largest recoding that is as
-    accurate as the first one is chosen (Camoriano 2017, section 7.6.3).
+    accurate as the first one, but for the allowed loss, is chosen (Camoriano 2017,
+    section 7.6.3).
 
     Parameters
     ----------
@@ -104,6 +106,8 @@ def choose(
     recodes : array of shape (A,)
         In rising order.
     enough : int
+    allowed_loss : float
+        Accuracy that recoding may cost.
 
     Returns
     -------
@@ -115,6 +119,6 @@ def choose(
     weights = shares[known] / shares[known].sum()
     accuracy = (right[:, :, known] / totals[known] * weights).sum(2)
     best = accuracy.max(0)
-    recode = int(np.flatnonzero(best >= best[0] - SLACK)[-1])
+    recode = int(np.flatnonzero(best >= best[0] - allowed_loss - SLACK)[-1])
     ridge = int(np.argmax(accuracy[:, recode] >= best[recode] - SLACK))
     return Choice(ridge, float(recodes[recode]), accuracy)

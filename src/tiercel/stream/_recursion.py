@@ -8,12 +8,15 @@ from typing import Any
 import numpy as np
 from scipy.linalg import solve_triangular
 
+from tiercel._state import saved_array, saved_int
 from tiercel.linalg import FactorisationError, cholesky_update_rows
 from tiercel.stream import _loops
 from tiercel.stream._maps import StreamMap
 
 FEW = 32  # rows that rotations add faster than Householder blocks
 BLOCK = 512  # rows that one Householder factorisation takes in
+RIDGES = {8: (1e-200, 1e200), 4: (1e-60, 1e60)}  # by bytes: roots have squares
+MOST_SAMPLES = 2**53
 
 
 class Recursion:
@@ -50,6 +53,12 @@ class Recursion:
         noise: float = 0.0,
     ) -> None:
         size = map.n_features
+        least, most = RIDGES[dtype.itemsize]
+        if not ((ridge == 0.0) | ((ridge >= least) & (ridge <= most))).all():
+            raise ValueError(
+                f"a ridge (in a Gaussian process: the squared noise) must be from "
+                f"{least} to {most} in {dtype}"
+            )
         refreshed = 0
         if forgetting < 1.0:
             refreshed = min(size, math.ceil(size * math.log2(1.0 / forgetting)))
@@ -133,19 +142,38 @@ class Recursion:
         of = self.map.compiled
         if not _loops.map_sample(of, self.x, 0.0) or not np.isfinite(self.y).all():
             raise ValueError(REJECTED)
-        if weight > 0:
+        if self.seen < 1:
+            raise FactorisationError("there is no sample left to remove")
+        if weight > 0 and self._is_last(weight):
+            seen = self.seen
+            self._check_leverage(weight)
+            self.clear()
+            self.seen = seen
+        elif weight > 0:
             self._remove(of.phi, self.y, weight)
         self.seen -= 1
+
+    def _is_last(self, weight: float) -> bool:
+        """Tell whether no sample is left when one of this weight has gone.
+
+        An intercept, which no regulariser holds, knows the weight of all samples.
+        """
+        state = self.state
+        rest = float(state.R[0, 0]) ** 2 - weight
+        rounding = math.sqrt(np.finfo(state.R.dtype).eps) * weight
+        return self.seen == 1 or (state.ridge[0] == 0.0 and rest <= rounding)
+
+    def _check_leverage(self, weight: float) -> None:
+        left = 1.0 - weight * self.predict()
+        if not left > -math.sqrt(np.finfo(self.state.R.dtype).eps):
+            raise FactorisationError(NEVER_LEARNED.format(left))
 
     def _remove(self, phi: np.ndarray, y: np.ndarray, weight: float) -> None:
         turns = np.empty((3, len(phi)))
         eps = float(np.finfo(phi.dtype).eps)
         status, left = _loops.remove_features(self.state, phi, y, weight, turns, eps)
         if status:
-            raise FactorisationError(
-                f"this sample cannot be removed (1 - its leverage = {left:.3g}): it "
-                "was never learned, or with another weight; the model is unchanged"
-            )
+            raise FactorisationError(NEVER_LEARNED.format(left))
         self._weights = None
 
     # --- many rows -------------------------------------------------------------
@@ -167,10 +195,20 @@ class Recursion:
             raise ValueError(f"row {done}: {REJECTED}; the rows before it were learned")
         return means, leverages
 
-    def check_rows(self, X: np.ndarray, Y: np.ndarray) -> None:
+    def check_rows(self, X: np.ndarray, Y: np.ndarray, weights: np.ndarray) -> None:
         """Raise ValueError where rows cannot be learned, before any is."""
-        self.map.rows_taken(X)
+        self.check_taken(self.map.rows_taken(X), Y, weights)
+
+    def check_taken(
+        self, taken: np.ndarray, Y: np.ndarray, weights: np.ndarray
+    ) -> None:
+        """The same for what is taken from rows, if it is of a size to be squared."""
         self.map.check_size(Y, "y")
+        if weights.max(initial=0.0) > 1.0:
+            root = np.sqrt(weights)[:, None]
+            if self.map.compiled.kind == _loops.LINEAR:
+                self.map.check_size(root * taken, "the root of sample_weight times X")
+            self.map.check_size(root * Y, "the root of sample_weight times y")
 
     def learn_rows(self, X: np.ndarray, Y: np.ndarray, weights: np.ndarray) -> None:
         """Learn rows, the same as one by one; many at once by LAPACK's ``tpqrt``."""
@@ -200,17 +238,42 @@ class Recursion:
         """Learn all that another recursion over the same features has learned.
 
         Its rows [R Z] stand for its samples and its regulariser; the latter is taken
-        out again. It is at most half of what is there by then, so no digits are lost.
+        out again. Where both have the same ridge it is at most two thirds of what is
+        there by then, and no digits are lost.
         """
-        state, theirs = self.state, other.state
-        self.absorb(theirs.R, theirs.Z)
-        nothing = np.zeros(self.n_outputs)
-        for i in np.flatnonzero(theirs.prior):
-            phi = np.zeros(len(theirs.prior), state.R.dtype)
-            phi[i] = math.sqrt(theirs.prior[i])
-            self._remove(phi, nothing, 1.0)
-        state.rss[...] += theirs.rss
-        self.seen += other.seen
+        state, before = self.state, self.arrays()
+        theirs = other.arrays()
+        self.absorb(other.state.R, other.state.Z)
+        state.rss[...] += theirs["rss"]
+        try:
+            for i in np.flatnonzero(theirs["prior"]):
+                phi = np.zeros(len(state.R), state.R.dtype)
+                phi[i] = math.sqrt(theirs["prior"][i])
+                self._remove(phi, np.zeros(self.n_outputs), 1.0)
+        except FactorisationError:
+            self.restore(before)
+            raise FactorisationError(
+                "the other model's ridge is so much larger than what the two have "
+                "learned that it cannot be taken out again; merge into that model, or "
+                "give both the same ridge. The model is unchanged"
+            ) from None
+        self.seen += theirs["seen"]
+
+    def take_over(self, heir: Recursion) -> None:
+        """Hold what an heir has learned, and leave it empty; the last mean stays."""
+        heir.mean[:] = self.mean
+        self.state, heir.state = heir.state, self.state
+        self.seen, self._weights = heir.seen, None
+        heir.clear()
+
+    def clear(self) -> None:
+        """Forget all samples."""
+        state = self.state
+        for array in (state.R, state.Z, state.rss, state.within):
+            array[...] = 0.0
+        np.fill_diagonal(state.R, np.sqrt(state.ridge))
+        state.prior[:] = state.ridge
+        self.seen, self._weights = 0, None
 
     # --- what was learned ------------------------------------------------------
 
@@ -276,26 +339,21 @@ class Recursion:
     def restore(self, kept: dict[str, Any]) -> None:
         """Take up what :meth:`arrays` gave; refuse what does not fit."""
         state, size = self.state, len(self.state.R)
-        shapes = {
-            "factor": (size * (size + 1) // 2,),
-            "rotated": state.Z.shape,
-            "rss": state.rss.shape,
-            "prior": state.prior.shape,
-            "within": state.within.shape,
-        }
-        into = {"rotated": state.Z} | {n: getattr(state, n) for n in list(shapes)[2:]}
-        for name, shape in shapes.items():
-            value = np.asarray(kept.get(name))
-            if value.shape != shape or not np.isfinite(value).all():
-                raise ValueError(
-                    f"the saved {name} has shape {value.shape} instead of {shape}, or "
-                    "is not finite: the state does not belong to this model"
-                )
-        state.R[np.triu_indices(size)] = kept["factor"]
+        into = {"rotated": state.Z, "rss": state.rss, "prior": state.prior}
+        into["within"] = state.within
+        factor = saved_array(kept, "factor", (size * (size + 1) // 2,))
+        held = {name: saved_array(kept, name, into[name].shape) for name in into}
+        seen = saved_int(kept, "seen", most=MOST_SAMPLES)
+        diagonal = factor[np.cumsum(np.r_[0, np.arange(size, 1, -1)])]
+        if not np.all((diagonal > 0) | ((diagonal == 0) & (state.ridge == 0))):
+            raise ValueError("the saved factor's diagonal must be above 0")
+        for name in ("rss", "prior", "within"):
+            if held[name].min(initial=0.0) < 0:
+                raise ValueError(f"the saved {name} must not be below 0")
+        state.R[np.triu_indices(size)] = factor
         for name, array in into.items():
-            array[...] = kept[name]
-        self.seen = int(kept["seen"])
-        self._weights = None
+            array[...] = held[name]
+        self.seen, self._weights = seen, None
 
 
 def warm_up(dtype: np.dtype) -> None:
@@ -304,6 +362,7 @@ def warm_up(dtype: np.dtype) -> None:
     tiny.learn()
     tiny.predict()
     tiny.follow(np.ones((1, 1)), np.ones((1, 1)), np.ones(1))
+    tiny.absorb(np.ones((1, 1)), np.ones((1, 1)))
     tiny.x[:], tiny.y[:] = 1.0, 1.0
     tiny.remove()
     _loops.wave(np.zeros(1), np.zeros(1), np.zeros(1), 1.0)
@@ -318,4 +377,9 @@ def own(value: Any) -> Any:
 
 REJECTED = (
     "the sample holds NaN, infinite or absurdly large values; the model is unchanged"
+)
+NEVER_LEARNED = (
+    "this sample cannot be removed (1 - its leverage = {:.3g}): it was never learned, "
+    "or with another weight, or is all that is known of some feature, with a ridge too "
+    "small to go back to; the model is unchanged"
 )

@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from tiercel._state import saved_array, saved_int
 from tiercel.linalg import FactorisationError
-from tiercel.stream._recursion import Recursion
+from tiercel.stream._one_by_one import check_weights
+from tiercel.stream._recursion import MOST_SAMPLES, Recursion, own
 
 
 class SlidingWindow:
@@ -29,26 +31,30 @@ class SlidingWindow:
 
     def __init__(self, size: int, heir: Recursion) -> None:
         self.heir = heir
-        self.empty = heir.arrays()
         self.X = np.zeros((size, len(heir.x)))
         self.Y = np.zeros((size, heir.n_outputs))
         self.weights = np.zeros(size)
         self.count = 0  # samples that ever came in
 
+    def __setstate__(self, kept: dict[str, Any]) -> None:
+        vars(self).update(kept)
+        self.X, self.Y, self.weights = own(self.X), own(self.Y), own(self.weights)
+
     def learn(self, recursion: Recursion, weight: float) -> float:
         """Learn the sample in the recursion's buffers and drop the oldest, if full."""
         x, y, size = recursion.x.copy(), recursion.y.copy(), len(self.weights)
         leverage = recursion.learn(weight)
+        answer = recursion.mean.copy()
         place = self.count % size
         oldest = self.X[place].copy(), self.Y[place].copy(), self.weights[place]
         self.X[place], self.Y[place], self.weights[place] = x, y, weight
         self.count += 1
         self._feed(self.heir, x, y, weight)
         if self.count % size == 0:
-            recursion.restore(self.heir.arrays())
-            self.heir.restore(self.empty)
+            recursion.take_over(self.heir)
         elif self.count > size:
             self._drop(recursion, *oldest)
+        recursion.mean[:] = answer  # dropping may have asked for another
         return leverage
 
     def _drop(
@@ -59,7 +65,7 @@ class SlidingWindow:
         try:
             recursion.remove(weight)
         except FactorisationError:
-            recursion.restore(self.empty)
+            recursion.clear()
             for row in zip(self.X, self.Y, self.weights, strict=True):
                 self._feed(recursion, *row)
 
@@ -79,12 +85,20 @@ class SlidingWindow:
             "count": self.count,
         }
 
-    def restore(self, kept: dict[str, Any]) -> None:
+    def restore(self, kept: dict[str, Any], holder: Recursion) -> None:
         """Take up what :meth:`arrays` gave; refuse what does not fit."""
-        for name in ("X", "Y", "weights"):
-            held = getattr(self, name)
-            if np.shape(kept[name]) != held.shape:
-                raise ValueError(f"the saved window's {name} does not fit its size")
-            held[...] = kept[name]
+        found = {n: getattr(self, n).shape for n in ("X", "Y", "weights")}
+        held = {n: saved_array(kept, n, shape) for n, shape in found.items()}
+        check_weights(held["weights"])
+        self.heir.map.check_size(held["X"], "the saved window")
+        self.heir.check_taken(held["X"], held["Y"], held["weights"])
+        count, size = saved_int(kept, "count", most=MOST_SAMPLES), len(self.weights)
         self.heir.restore(kept["heir"])
-        self.count = int(kept["count"])
+        if (self.heir.seen, holder.seen) != (count % size, min(count, size)):
+            raise ValueError(
+                f"a window of {size} samples cannot have seen {count} and hold "
+                f"{holder.seen}, with {self.heir.seen} for its heir"
+            )
+        for name, array in held.items():
+            getattr(self, name)[...] = array
+        self.count = count

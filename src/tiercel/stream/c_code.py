@@ -10,7 +10,7 @@ from typing import Any
 from tiercel.stream._c import text
 from tiercel.stream._c.learner import learner_code
 from tiercel.stream._c.predictor import predictor_code
-from tiercel.stream._c.source import frozen_of, source_of
+from tiercel.stream._c.source import source_of, weights_of
 from tiercel.stream.frozen import FrozenPredictor
 
 
@@ -70,7 +70,7 @@ def export_c(
     if learn and not isinstance(model, FrozenPredictor):
         code = learner_code(source_of(model), fresh=learn == "fresh")
     else:
-        code = predictor_code(frozen_of(model))
+        code = predictor_code(weights_of(model))
     path = Path(path)
     path.write_text(text.rename(code, name), encoding="ascii")
     return path

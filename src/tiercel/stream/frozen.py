@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from tiercel._state import saved_array, saved_int
 from tiercel.stream import _loops
 from tiercel.stream._maps import StreamMap
 
@@ -101,21 +102,25 @@ class FrozenPredictor:
         return {k: v for k, v in self.__dict__.items() if k not in ("_map", "_index")}
 
     def _restore_state(self, state: dict[str, Any]) -> None:
+        if state["map"] not in KINDS.values():
+            raise ValueError(f"the state's map {state['map']!r} is not known")
+        weights = saved_array(state, "weights_", (None, None))
+        if weights.size == 0:
+            raise ValueError("the state has no weights")
+        n_inputs = saved_int(state, "n_features_in_", 1, max(len(weights), 10**6))
+        features, trend = None, state["trend"]
+        if state["map"] is not None:
+            frequencies = saved_array(
+                state, "frequencies", (None, n_inputs), np.float64
+            )
+            saved_array(state, "phases", (len(frequencies),), np.float64)
+            features = _Map(state)
+        offset, outputs = np.asarray(state["offset_"]), weights.shape[1]
+        if offset.shape not in ((), (outputs,)) or not np.isfinite(offset).all():
+            raise ValueError("the state's offset does not fit its weights")
+        if state["one_output"] and outputs != 1:
+            raise ValueError(f"the state has {outputs} outputs, not one")
         self.__dict__.update(state)
-        features = None if state["map"] is None else _Map(state)
-        trend, n_inputs = state["trend"], int(state["n_features_in_"])
-        weights = np.asarray(state["weights_"])
-        frequencies = np.asarray(state["frequencies"])
-        if weights.size == 0 or not np.isfinite(weights).all():
-            raise ValueError("the state's weights are none, or not finite")
-        if weights.ndim != 2 or not 0 < n_inputs <= max(weights.shape[0], 10**6):
-            raise ValueError("the state's weights do not fit its number of inputs")
-        if features is not None and (
-            frequencies.ndim != 2
-            or frequencies.shape[1] != n_inputs
-            or np.shape(state["phases"]) != frequencies.shape[:1]
-        ):
-            raise ValueError("the state's frequencies do not fit its number of inputs")
         self._map = StreamMap(
             features,
             n_inputs,

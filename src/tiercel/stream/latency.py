@@ -30,15 +30,16 @@ def latency_report(
     Parameters
     ----------
     model : estimator or callable, optional
-        `RecursiveRidge` on Fourier features by default. Of one that is passed, a
-        `SparseSpectrumGP` or any on a `FourierFeatures`, copies without its samples
-        are timed; its own features may be any number. A callable makes a model from a
-        number of features.
+        `RecursiveRidge` on Fourier features by default. One that is passed is a
+        `SparseSpectrumGP`, or has a `FourierFeatures`: copies of it are timed, without
+        its samples and with other numbers of features. A callable makes a model from
+        a number of features.
     n_inputs, n_outputs : int, optional
         Of a sample; those of the model if it is fitted, else 1 output. Of a classifier,
         the outputs are its classes.
     n_features : sequence of int
-        What is measured.
+        What is measured; a frequency of ``map="sincos"`` makes two, an intercept comes
+        on top.
     period : float, optional
         Of the control loop, in seconds: the report then ends with an answer.
     samples : int
@@ -234,7 +235,7 @@ def operations(n_frequencies: int, n_inputs: int) -> Operations:
     D, n = n_frequencies, n_inputs
     return Operations(
         8 * D**2 + D * (n + 67) + 5,
-        4 * D**2 + D * (n + 37) + 5,
+        4 * D**2 + D * (n + 37) + 4,
         16 * D**2 + D * (n + 18) + 1,
         12 * D**2 + D * (n + 2) + 1,
     )

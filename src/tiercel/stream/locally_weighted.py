@@ -49,8 +49,9 @@ class LocallyWeightedProjection(MultiOutputMixin, RegressorMixin, BaseEstimator)
     to every field whose activation exceeds 0.001. Once a field has seen enough, D_i
     moves along the gradient of its leave-one-out error. Where no field is active a new
     one is placed; a region that nobody knows is predicted as 0 (Vijayakumar, D'Souza
-    and Schaal, 2005). The rule follows the library LWPR (Klanke, Vijayakumar and
-    Schaal, 2008) with diagonal metrics, in its defaults, too.
+    and Schaal, 2005). The rule is that of the library LWPR (Klanke, Vijayakumar and
+    Schaal, 2008) with diagonal metrics, and so are the defaults, except that meta
+    learning is on.
 
     Unlike the other learners of this room it is constant neither in time nor in
     memory: both grow with the number of fields, and that grows with the data, the

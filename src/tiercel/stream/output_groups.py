@@ -16,6 +16,8 @@ from sklearn.base import (
 )
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from tiercel.stream._one_by_one import _as_floats, unchanged_if_refused
+
 LARGEST = 1e30  # what every model takes
 
 
@@ -60,23 +62,26 @@ class OutputGroups(MetaEstimatorMixin, MultiOutputMixin, RegressorMixin, BaseEst
 
     def fit(self, X: Any, y: Any) -> Self:
         """Forget everything and learn these rows."""
-        X, y = self._checked(X, y, first=True)
-        self._begin(y)
-        return self._each("fit", X, y)
+        with unchanged_if_refused(self):
+            X, y = self._checked(X, y, first=True)
+            self._begin(y)
+            return self._each("fit", X, y)
 
     def optimize(self, X: Any, y: Any) -> Self:
         """Find the hyperparameters of every model by these rows; learn nothing else."""
-        X, y = self._checked(X, y, first=True)
-        self._begin(y)
-        return self._each("optimize", X, y)
+        with unchanged_if_refused(self):
+            X, y = self._checked(X, y, first=True)
+            self._begin(y)
+            return self._each("optimize", X, y)
 
     def partial_fit(self, X: Any, y: Any) -> Self:
         """Go on learning."""
         first = "models_" not in self.__dict__
-        X, y = self._checked(X, y, first)
-        if first:
-            self._begin(y)
-        return self._each("partial_fit", X, y)
+        with unchanged_if_refused(self):
+            X, y = self._checked(X, y, first)
+            if first:
+                self._begin(y)
+            return self._each("partial_fit", X, y)
 
     def predict(self, X: Any, **options: Any) -> Any:
         """Predict rows; ``return_std=True`` where the models know it.
@@ -105,24 +110,25 @@ class OutputGroups(MetaEstimatorMixin, MultiOutputMixin, RegressorMixin, BaseEst
 
     def predict_update(self, x: Any, y: Any) -> Any:
         """Predict one sample, then learn it, with every model."""
-        x, y = np.asarray(x, np.float64), np.atleast_1d(np.asarray(y, np.float64))
-        if "models_" not in self.__dict__:
-            if x.ndim != 1 or y.ndim != 1:
-                raise ValueError(
-                    "one sample has x of shape (d,) and y of shape (T,), not "
-                    f"{x.shape} and {y.shape}"
-                )
+        x, y = _as_floats(x, "x"), np.atleast_1d(_as_floats(y, "y"))
+        if "models_" in self.__dict__:
+            return self._followed(x, y)
+        if x.ndim != 1 or y.ndim != 1:
+            raise ValueError(
+                "one sample has x of shape (d,) and y of shape (T,), not "
+                f"{x.shape} and {y.shape}"
+            )
+        with unchanged_if_refused(self):
             self._begin(self._checked(x[None], y[None], first=True)[1])
+            return self._followed(x, y)
+
+    def _followed(self, x: np.ndarray, y: np.ndarray) -> Any:
         if x.shape != (self.n_features_in_,) or y.shape != (self.n_outputs_,):
             raise ValueError(
                 f"x must have shape ({self.n_features_in_},) and y "
                 f"({self.n_outputs_},), not {x.shape} and {y.shape}"
             )
-        if not (np.abs(x).max() < LARGEST and np.abs(y).max() < LARGEST):  # NaN too
-            raise ValueError(
-                "the sample holds NaN, infinite or absurdly large values; no model "
-                "has learned it"
-            )
+        check_size(x, y)
         return self._joined_one(
             [
                 model.predict_update(x, y[group])
@@ -151,6 +157,7 @@ class OutputGroups(MetaEstimatorMixin, MultiOutputMixin, RegressorMixin, BaseEst
                 f"y has {y.ndim} dimensions, but the models began with "
                 f"{1 if self._one_output else 2}"
             )
+        check_size(X, y)
         if first:
             self._one_output = y.ndim == 1
         y = y.reshape(len(X), -1)
@@ -192,3 +199,13 @@ class OutputGroups(MetaEstimatorMixin, MultiOutputMixin, RegressorMixin, BaseEst
         for group, (mean, std) in zip(self.groups_, found, strict=True):
             means[group], stds[group] = mean, std
         return means, stds
+
+
+def check_size(*arrays: np.ndarray) -> None:
+    """Raise ValueError before the first model learns what another would refuse."""
+    for values in arrays:
+        if not np.abs(values).max(initial=0.0) < LARGEST:  # NaN too
+            raise ValueError(
+                f"the sample holds NaN, infinite or absurdly large values ({LARGEST} "
+                "or more); no model has learned it"
+            )

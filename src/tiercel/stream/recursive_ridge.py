@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, clone
 
 from tiercel.stream._maps import StreamMap
-from tiercel.stream._one_by_one import OneByOne, check_positive, check_weights
+from tiercel.stream._one_by_one import (
+    OneByOne,
+    check_dtype,
+    check_positive,
+    check_weights,
+    unchanged_if_refused,
+)
 from tiercel.stream._recursion import Recursion
 from tiercel.stream._window import SlidingWindow
 
@@ -39,10 +46,10 @@ class RecursiveRidge(OneByOne, MultiOutputMixin, RegressorMixin, BaseEstimator):
         Weight of ||w||^2 against the *summed* loss. A batch estimator's ``penalty``
         belongs to the mean: ridge = n * penalty.
     forgetting : float, from 0 (excluded) to 1
-        Factor by which all earlier samples fade whenever a new one comes, for a world
-        that changes: 1 - 1/n remembers about n samples. The ridge does not fade with
-        them: the model restores it feature by feature, and no feature's falls below
-        half.
+        Factor by which all earlier samples fade whenever a new one comes, even one of
+        weight 0, for a world that changes: 1 - 1/n remembers about n samples. The ridge
+        does not fade with them: the model restores it feature by feature, and no
+        feature's falls below half.
     window : int, optional
         Learn from the last so many samples only, each removed exactly in its turn.
     fit_intercept : bool
@@ -97,8 +104,9 @@ class RecursiveRidge(OneByOne, MultiOutputMixin, RegressorMixin, BaseEstimator):
             raise ValueError(
                 "Sample weights must contain at least one non-zero number."
             )
-        self.reset()
-        return self.partial_fit(X, y, sample_weight)
+        with unchanged_if_refused(self):
+            self.reset()
+            return self.partial_fit(X, y, sample_weight)
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Go on learning; the rows are learned as if they came one by one.
@@ -141,16 +149,20 @@ class RecursiveRidge(OneByOne, MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     # --- what the mixin asks for -----------------------------------------------
 
-    def _begin(self, X: np.ndarray, Y: np.ndarray) -> None:
+    def _check_parameters(self) -> None:
         check_positive(self.ridge, "ridge")
-        check_positive(self.forgetting, "forgetting", 1.0 + 1e-15)
-        if str(np.dtype(self.dtype)) not in ("float64", "float32"):
-            raise ValueError(f"dtype must be float64 or float32, not {self.dtype!r}")
+        check_positive(self.forgetting, "forgetting")
+        if self.forgetting > 1.0:
+            raise ValueError(f"forgetting must be 1 at most, not {self.forgetting!r}")
+        check_dtype(self.dtype)
         if self.window is not None:
-            if self.window != int(self.window) or self.window < 2:
+            if not isinstance(self.window, Integral) or self.window < 2:
                 raise ValueError(f"window must be 2 samples or more: {self.window!r}")
             if self.forgetting < 1.0:
                 raise ValueError("a window forgets already: leave forgetting at 1")
+
+    def _begin(self, X: np.ndarray, Y: np.ndarray) -> None:
+        self._check_parameters()
         self.features_ = None
         if self.features is not None:
             self.features_ = clone(self.features).fit(X, Y)
@@ -213,8 +225,9 @@ class RecursiveRidge(OneByOne, MultiOutputMixin, RegressorMixin, BaseEstimator):
         Raises
         ------
         FactorisationError
-            A sample was never learned, or with another weight. Those before it are
-            out, it and those after it are not.
+            A sample was never learned, or with another weight; or the ridge is too
+            small to go back to. Those before it are out, it and those after it are
+            not.
 
         Examples
         --------
@@ -240,11 +253,18 @@ class RecursiveRidge(OneByOne, MultiOutputMixin, RegressorMixin, BaseEstimator):
         Parameters
         ----------
         other : RecursiveRidge
-            With the same features (same ``random_state``, an int) and inputs.
+            With the same features (same ``random_state``, an int) and inputs. It stays
+            as it is.
 
         Returns
         -------
-        self, as if it had seen both streams
+        self, as if it had seen both streams with its own ridge
+
+        Raises
+        ------
+        FactorisationError
+            The other model's ridge is so large that its rounding errors would hide
+            what is left without it. The model is unchanged.
 
         Examples
         --------
@@ -260,7 +280,8 @@ class RecursiveRidge(OneByOne, MultiOutputMixin, RegressorMixin, BaseEstimator):
         if mine.state.Z.shape != theirs.state.Z.shape or not same_map(mine, theirs):
             raise ValueError(
                 "the models differ in their features or outputs; give both the same "
-                "FourierFeatures(random_state=<an int>)"
+                "FourierFeatures(random_state=<an int>), or one and the same fitted "
+                "transformer in a FrozenEstimator"
             )
         mine.merge(theirs)
         return self
@@ -317,13 +338,10 @@ class RecursiveRidge(OneByOne, MultiOutputMixin, RegressorMixin, BaseEstimator):
             raise ValueError(
                 "squares needs one number per output, n_samples one sample"
             )
-        values, vectors = np.linalg.eigh(gram)
-        if not np.isfinite(values).all() or values[0] < -1e-8 * abs(values[-1]):
-            raise ValueError("gram is not the sum of phi phi': not positive definite")
-        kept = values > np.finfo(float).eps * size * values[-1]
-        root = np.sqrt(values[kept])[:, None]
-        rotated = vectors[:, kept].T @ cross / root
-        recursion.absorb(root * vectors[:, kept].T, rotated)
+        if not all(np.isfinite(moment).all() for moment in (gram, cross, squares)):
+            raise ValueError("the moments hold NaN or infinite values")
+        rows, rotated = rows_of_moments(gram, cross)
+        recursion.absorb(rows, rotated)
         left = squares - (rotated**2).sum(0)
         recursion.state.rss[...] += np.maximum(left, 0.0)
         recursion.seen += int(n_samples)
@@ -334,15 +352,17 @@ class RecursiveRidge(OneByOne, MultiOutputMixin, RegressorMixin, BaseEstimator):
     @property
     def coef_(self) -> np.ndarray:
         """The weights of the features."""
-        weights = self._begun().weights()[int(bool(self.fit_intercept)) :].T
+        recursion = self._begun()
+        weights = recursion.weights()[int(recursion.map.compiled.intercept) :].T
         return weights[0].copy() if self._one_output else weights.copy()
 
     @property
     def intercept_(self) -> Any:
         """The constant b."""
-        if not self.fit_intercept:
+        recursion = self._begun()
+        if not recursion.map.compiled.intercept:
             return 0.0
-        first = self._begun().weights()[0]
+        first = recursion.weights()[0]
         return float(first[0]) if self._one_output else first.copy()
 
     def _saved_state(self) -> dict[str, Any]:
@@ -361,16 +381,41 @@ class RecursiveRidge(OneByOne, MultiOutputMixin, RegressorMixin, BaseEstimator):
                 "the state has a window and its parameters none, or reverse"
             )
         if window is not None and self._window is not None:
-            self._window.restore(window)
+            self._window.restore(window, self._begun())
+
+
+def rows_of_moments(
+    gram: np.ndarray, cross: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return rows A and B, as few as will do, with A'A = gram and A'B = cross.
+
+    By eigenvectors once the diagonal is 1: features in large units leave those in
+    small ones their digits.
+    """
+    size = np.sqrt(np.maximum(np.diagonal(gram), 0.0))
+    size[size == 0.0] = 1.0
+    scaled = gram / size[:, None] / size
+    if not np.allclose(scaled, scaled.T, atol=1e-8):
+        raise ValueError("gram is not the sum of phi phi': not symmetric")
+    values, vectors = np.linalg.eigh(0.5 * (scaled + scaled.T))
+    if values[0] < -1e-8 * max(values[-1], 1.0):
+        raise ValueError("gram is not the sum of phi phi': not positive definite")
+    kept = values > np.finfo(float).eps * len(gram) * values[-1]
+    root = np.sqrt(values[kept])[:, None]
+    vectors = vectors[:, kept].T
+    return root * vectors * size, vectors @ (cross / size[:, None]) / root
 
 
 def same_map(one: Recursion, other: Recursion) -> bool:
-    """Tell whether two recursions see the same features."""
+    """Tell whether two recursions see the same features: of points, for any maps."""
+    if (one.map.n_inputs, one.map.n_taken) != (other.map.n_inputs, other.map.n_taken):
+        return False
+    X = np.random.default_rng(0).standard_normal((5, one.map.n_inputs))
+    taken, others = one.map.rows_taken(X), other.map.rows_taken(X)
     a, b = one.map.compiled, other.map.compiled
-    alike = a.kind == b.kind and a.scale == b.scale and a.intercept == b.intercept
     return (
-        alike
-        and one.map.n_inputs == other.map.n_inputs
+        np.array_equal(taken, others)
+        and (a.kind, a.scale, a.intercept) == (b.kind, b.scale, b.intercept)
         and np.array_equal(a.frequencies, b.frequencies)
         and np.array_equal(a.phases, b.phases)
     )

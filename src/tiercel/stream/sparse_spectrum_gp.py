@@ -11,8 +11,14 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import validate_data
 
 from tiercel.stream._maps import StreamMap
-from tiercel.stream._one_by_one import OneByOne, check_positive
+from tiercel.stream._one_by_one import (
+    OneByOne,
+    check_dtype,
+    check_positive,
+    unchanged_if_refused,
+)
 from tiercel.stream._recursion import Recursion
+from tiercel.stream._spectrum_checks import check_counts
 from tiercel.stream.hyperparameters import (
     SpectrumHyperparameters,
     optimize_gaussian_process,
@@ -147,8 +153,9 @@ class SparseSpectrumGP(OneByOne, MultiOutputMixin, RegressorMixin, BaseEstimator
         X, y = validate_data(
             self, X, y, dtype=np.float64, multi_output=True, y_numeric=True
         )
-        self.reset()
-        self._set_hyperparameters(X, y.reshape(len(X), -1).astype(np.float64))
+        with unchanged_if_refused(self):
+            self.reset()
+            self._set_hyperparameters(X, y.reshape(len(X), -1).astype(np.float64))
         return self
 
     def _set_hyperparameters(self, X: np.ndarray, Y: np.ndarray) -> None:
@@ -164,9 +171,14 @@ class SparseSpectrumGP(OneByOne, MultiOutputMixin, RegressorMixin, BaseEstimator
             )
         else:
             noise, signal, scale = given
+            if np.shape(scale) not in ((), (1,), (X.shape[1],)):
+                raise ValueError(
+                    f"length_scale must be one number, or one for each of the "
+                    f"{X.shape[1]} inputs, but its shape is {np.shape(scale)}"
+                )
             scale = np.array(np.broadcast_to(scale, (X.shape[1],)), np.float64)
             directions = rng.standard_normal((self.n_frequencies, X.shape[1]))
-            found = SpectrumHyperparameters(noise, signal, scale, directions, 0.0)
+            found = SpectrumHyperparameters(noise, signal, scale, directions)
         if self.offset is not None:
             found = replace(found, offset=self.offset)
         self.hyperparameters_ = found
@@ -197,23 +209,20 @@ class SparseSpectrumGP(OneByOne, MultiOutputMixin, RegressorMixin, BaseEstimator
         )
 
     def _check_parameters(self) -> None:
-        for name in ("n_frequencies", "n_tune"):
-            value = getattr(self, name)
-            if int(value) != value or value < 1:
-                raise ValueError(f"{name} must be a whole number above 0: {value!r}")
+        check_counts(n_frequencies=self.n_frequencies, n_tune=self.n_tune)
         if self.tuning not in TUNINGS:
             raise ValueError(f"tuning must be one of {TUNINGS}, not {self.tuning!r}")
-        if str(np.dtype(self.dtype)) not in ("float64", "float32"):
-            raise ValueError(f"dtype must be float64 or float32, not {self.dtype!r}")
+        check_dtype(self.dtype)
         for name in ("noise", "signal", "trend"):
             if getattr(self, name) is not None:
                 check_positive(getattr(self, name), name)
 
     def fit(self, X: Any, y: Any) -> Self:
         """Forget everything, tune the hyperparameters and learn these rows."""
-        self.reset()
-        self.__dict__.pop("hyperparameters_", None)
-        return self.partial_fit(X, y)
+        with unchanged_if_refused(self):
+            self.reset()
+            self.__dict__.pop("hyperparameters_", None)
+            return self.partial_fit(X, y)
 
     def partial_fit(self, X: Any, y: Any) -> Self:
         """Go on learning; the rows are learned as if they came one by one.
@@ -255,6 +264,7 @@ class SparseSpectrumGP(OneByOne, MultiOutputMixin, RegressorMixin, BaseEstimator
     # --- what the mixin asks for ---------------------------------------------------
 
     def _begin(self, X: np.ndarray, Y: np.ndarray) -> None:
+        self._check_parameters()
         if "hyperparameters_" not in self.__dict__:
             self._set_hyperparameters(X, Y)
         known = self.hyperparameters_
@@ -280,6 +290,7 @@ class SparseSpectrumGP(OneByOne, MultiOutputMixin, RegressorMixin, BaseEstimator
 
     def _empty(self, map: StreamMap, n_outputs: int) -> Recursion:
         noise = self.hyperparameters_.noise
+        check_positive(noise**2, "the squared noise")
         ridge = np.full(map.n_features, noise**2)
         return Recursion(map, n_outputs, ridge, np.dtype(self.dtype), noise=noise)
 
@@ -331,7 +342,7 @@ class SparseSpectrumGP(OneByOne, MultiOutputMixin, RegressorMixin, BaseEstimator
 
         Gaussian noise and fitting hyperparameters give 0.683, 0.954 and 0.997. Samples
         are counted that were predicted before they were learned: one at a time, or up
-        to 32 at once.
+        to 32 at once. NaN as long as there are none.
         """
         within = self._begun().state.within
         with np.errstate(invalid="ignore"):

@@ -31,7 +31,7 @@ static inline int model_predict(
     model_state *state, const double *x, double *scores, int *answer)
 {
     int found;
-    if (!model_is_good(x))
+    if (!model_are_good(MODEL_INPUTS, x, model_limit))
         return MODEL_BAD_SAMPLE;
     model_map(x, state->features);
     model_solve(state, scores);
@@ -48,10 +48,11 @@ static inline int model_predict_update(
     model_state *state, const double *x, int label, double weight, double *scores,
     int *answer)
 {
+    const int status = model_check(x, weight);
     double root;
     int found;
-    if (!model_is_good(x))
-        return MODEL_BAD_SAMPLE;
+    if (status != MODEL_DONE)
+        return status;
     if (label < 0 || label >= MODEL_OUTPUTS)
         return MODEL_BAD_LABEL;
     if (weight == 0.0) {
@@ -59,8 +60,6 @@ static inline int model_predict_update(
         state->seen++;
         return MODEL_DONE;
     }
-    if (!(weight >= 1e-30 && weight <= 1e30))
-        return MODEL_BAD_WEIGHT;
     root = sqrt(weight);
     model_map(x, state->features);
     if (weight != 1.0)

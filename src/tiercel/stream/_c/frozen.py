@@ -45,7 +45,7 @@ PREDICT = """\
 /* Predict a sample. */
 static inline int model_predict(const double *x, double *mean)
 {
-    if (!model_is_good(x))
+    if (!model_are_good(MODEL_INPUTS, x, model_limit))
         return MODEL_BAD_SAMPLE;
     for (int t = 0; t < MODEL_OUTPUTS; t++)
         mean[t] = model_constant[t];
@@ -59,7 +59,7 @@ CLASSIFY = """\
 static inline int model_predict(const double *x, double *scores, int *answer)
 {
     int best = 0;
-    if (!model_is_good(x))
+    if (!model_are_good(MODEL_INPUTS, x, model_limit))
         return MODEL_BAD_SAMPLE;
     for (int t = 0; t < MODEL_OUTPUTS; t++)
         scores[t] = model_constant[t];

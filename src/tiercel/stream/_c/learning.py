@@ -220,6 +220,46 @@ static inline void model_refresh(model_state *state)
 }
 """
 
+FORGET = """\
+/* Let time pass without a sample. */
+static inline void model_forget(model_state *state)
+{
+    double unused[MODEL_OUTPUTS];
+    for (int j = 0; j < MODEL_FEATURES; j++)
+        state->features[j] = 0;
+    for (int t = 0; t < MODEL_OUTPUTS; t++)
+        state->target[t] = 0;
+    model_rotate_in(state, model_fade, 0, unused);
+/*: if intercept */
+    if ((double)state->factor[0] < 1e-30) { /* its digits would soon be lost */
+        for (int j = 0; j < MODEL_FEATURES; j++)
+            state->factor[j] = 0;
+        for (int t = 0; t < MODEL_OUTPUTS; t++)
+            state->rotated[t] = 0;
+    }
+/*: end */
+    model_refresh(state);
+}
+"""
+
+CHECK = """\
+/* Return the size from which on numbers are refused: a weight multiplies them. */
+static inline double model_limit_of(double weight)
+{
+    return weight > 1.0 ? model_limit / sqrt(weight) : model_limit;
+}
+
+/* Say what is wrong with a sample's inputs or its weight. */
+static inline int model_check(const double *x, double weight)
+{
+    const double limit = model_limit_of(weight);  /*: linear */
+    const double limit = model_limit;  /*: !linear */
+    if (!(weight == 0.0 || (weight >= 1e-30 && weight <= 1e30)))
+        return MODEL_BAD_WEIGHT;
+    return model_are_good(MODEL_INPUTS, x, limit) ? MODEL_DONE : MODEL_BAD_SAMPLE;
+}
+"""
+
 PREDICT = """\
 /*: if bayesian */
 /* Put what was found in the user's terms. */
@@ -242,7 +282,7 @@ static inline int model_predict(
     model_state *state, const double *x, double *mean, double *SPREAD)
 {
     double found;
-    if (!model_is_good(x))
+    if (!model_are_good(MODEL_INPUTS, x, model_limit))
         return MODEL_BAD_SAMPLE;
     model_map(x, (double)state->seen * model_trend_step, state->features);  /*: trend */
     model_map(x, state->features);  /*: !trend */
@@ -260,31 +300,30 @@ static inline int model_predict_update(
     model_state *state, const double *x, const double *y, double weight,
     double *mean, double *SPREAD)
 {
+    const int status = model_check(x, weight);
+    double centered[MODEL_OUTPUTS];  /*: bayesian */
+    const double *centered = y;  /*: !bayesian */
     double root, growth;
-    int good = model_is_good(x);
-    for (int t = 0; t < MODEL_OUTPUTS; t++)
-        good &= fabs(y[t] - model_offset[t]) < model_limit;  /*: bayesian */
-        good &= fabs(y[t]) < model_limit;  /*: !bayesian */
-    if (!good)
+    for (int t = 0; t < MODEL_OUTPUTS; t++)  /*: bayesian */
+        centered[t] = y[t] - model_offset[t];  /*: bayesian */
+    if (status != MODEL_DONE)
+        return status;
+    if (!model_are_good(MODEL_OUTPUTS, centered, model_limit_of(weight)))
         return MODEL_BAD_SAMPLE;
     if (weight == 0.0) {
         model_predict(state, x, mean, SPREAD);
+        model_forget(state);  /*: fading */
         state->seen++;
         return MODEL_DONE;
     }
-    if (!(weight >= 1e-30 && weight <= 1e30))
-        return MODEL_BAD_WEIGHT;
     root = sqrt(weight);
     model_map(x, (double)state->seen * model_trend_step, state->features);  /*: trend */
     model_map(x, state->features);  /*: !trend */
     if (weight != 1.0)
         for (int j = 0; j < MODEL_FEATURES; j++)
             state->features[j] *= (model_real)root;
-    for (int t = 0; t < MODEL_OUTPUTS; t++) {
-        const double target = y[t] - model_offset[t];  /*: bayesian */
-        const double target = y[t];  /*: !bayesian */
-        state->target[t] = (model_real)(root * target);
-    }
+    for (int t = 0; t < MODEL_OUTPUTS; t++)
+        state->target[t] = (model_real)(root * centered[t]);
     growth = model_rotate_in(state, model_fade, 0, mean);  /*: fading */
     growth = model_rotate_in(state, 1.0, 0, mean);  /*: !fading */
     for (int t = 0; t < MODEL_OUTPUTS; t++)

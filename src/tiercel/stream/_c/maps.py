@@ -9,12 +9,12 @@ from tiercel.stream._maps import StreamMap
 CHUNK = 64  # angles at a time, on the stack
 
 CHECK = """\
-/* Tell whether all inputs are finite and small enough to be squared. */
-static inline int model_is_good(const double *x)
+/* Tell whether all numbers are finite and below a limit. */
+static inline int model_are_good(int count, const double *numbers, double limit)
 {
     int good = 1;
-    for (int i = 0; i < MODEL_INPUTS; i++)
-        good &= fabs(x[i]) < model_limit;
+    for (int i = 0; i < count; i++)
+        good &= fabs(numbers[i]) < limit;
     return good;
 }
 """

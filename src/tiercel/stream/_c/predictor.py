@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from tiercel.stream._c import frozen, header, maps, text
-from tiercel.stream._maps import StreamMap
-from tiercel.stream.frozen import FrozenPredictor
+from tiercel.stream._c.source import Weights
 
 EXAMPLE = """\
 #include "model.h"
@@ -21,15 +18,14 @@ if (model_predict(x, scores, &answer)) complain();
 """
 
 
-def predictor_code(model: FrozenPredictor) -> str:
-    """Return the header of a frozen model, under the name ``model``."""
-    kept = vars(model)
-    map, weights = model._map, np.asarray(kept["weights_"])
-    flags = maps.flags_of(map) | ({"classes"} if "classes_" in kept else set())
+def predictor_code(source: Weights) -> str:
+    """Return the header of a model that does not learn, under the name ``model``."""
+    map, weights = source.map, source.weights
+    flags = maps.flags_of(map)
     first = int("intercept" in flags)
     last = len(weights) - int("trend" in flags)
-    constant = np.zeros(weights.shape[1]) + kept["offset_"]
-    constant += weights[:first].sum(0) + model._index * weights[last:].sum(0)
+    constant = source.offset + weights[:first].sum(0)
+    constant += source.trend * weights[last:].sum(0)
     tables = [
         text.constant("model_limit", header.LIMITS[weights.dtype.char]),
         maps.numbers_of(map),
@@ -38,35 +34,34 @@ def predictor_code(model: FrozenPredictor) -> str:
     ]
     waves, linear = [maps.WAVES, frozen.WAVE_SUM], [frozen.LINEAR_SUM]
     sections = [
-        _title(model, map, weights),
+        _title(source),
         header.OPENING,
         header.sizes(maps.sizes_of(map) | {"OUTPUTS": weights.shape[1]}),
         f"typedef {header.REALS[weights.dtype.char]} model_real;\n",
         "".join(tables),
         maps.CHECK,
         *(linear if "linear" in flags else waves),
-        frozen.CLASSIFY if "classes" in flags else frozen.PREDICT,
+        frozen.PREDICT if source.classes is None else frozen.CLASSIFY,
         header.CLOSING,
     ]
     return text.fill("\n".join(sections), flags)
 
 
-def _title(model: FrozenPredictor, map: StreamMap, weights: np.ndarray) -> str:
+def _title(source: Weights) -> str:
+    map, weights = source.map, source.weights
     told = (
         f"A frozen model: {maps.told_of(map, weights.shape[1], len(weights))}, "
         f"{weights.dtype}.  It predicts and has no state, so that any number of "
         "threads may call it."
     )
     tables = (map.compiled.frequencies, map.compiled.phases, weights)
-    example, classes = EXAMPLE, []
-    if "classes_" in vars(model):
-        labels = np.asarray(model.classes_).tolist()
-        example, classes = CLASS_EXAMPLE, [f"Classes: {header.named(labels)}."]
     notes = [
         "x holds MODEL_INPUTS numbers.  MODEL_BAD_SAMPLE says that they are NaN, "
         "infinite or absurdly large; nothing is written then.",
-        *classes,
         f"Memory: {sum(table.nbytes for table in tables):,} bytes of constants, "
         f"{3 * 8 * maps.CHUNK:,} bytes of stack.",
     ]
-    return header.title(told, example, notes)
+    if source.classes is None:
+        return header.title(told, EXAMPLE, notes)
+    classes = f"Classes: {header.named(source.classes)}."
+    return header.title(told, CLASS_EXAMPLE, [classes, *notes])

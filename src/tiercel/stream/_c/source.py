@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tiercel.stream._c import maps
+from tiercel.stream._maps import StreamMap
 from tiercel.stream._one_by_one import OneByOne
 from tiercel.stream._recursion import Recursion
 from tiercel.stream.frozen import FrozenPredictor
@@ -73,23 +74,51 @@ def source_of(model: Any) -> Source:
     return Source(type(model).__name__, recursion, recursion.n_outputs, offset)
 
 
-def frozen_of(model: Any) -> FrozenPredictor:
+@dataclass(frozen=True)
+class Weights:
+    """What is left of a model when it does not learn.
+
+    Attributes
+    ----------
+    map : StreamMap
+    weights : array of shape (F, T)
+    offset : array of shape (T,)
+        What is added to the outputs.
+    trend : float
+        The trend's feature, as it stands.
+    classes : tuple of labels, or None
+    """
+
+    map: StreamMap
+    weights: np.ndarray
+    offset: np.ndarray
+    trend: float = 0.0
+    classes: tuple[Any, ...] | None = None
+
+
+def weights_of(model: Any) -> Weights:
     """Return what is left of a fitted model when it does not learn."""
-    if isinstance(model, FrozenPredictor):
-        return model
-    _check_features(model)
-    if isinstance(model, OneByOne):
-        return model.freeze()
-    source = _classifier(model)
+    if not isinstance(model, FrozenPredictor):
+        _check_features(model)
+    if isinstance(model, IncrementalClassifier):
+        return _class_weights(_classifier(model))
+    kept = model if isinstance(model, FrozenPredictor) else model.freeze()
+    weights = np.asarray(kept.weights_)
+    offset = np.zeros(weights.shape[1]) + kept.offset_
+    labels = vars(kept).get("classes_")
+    classes = None if labels is None else tuple(np.asarray(labels).tolist())
+    trend = kept._map.trend_step * kept._index
+    return Weights(kept._map, weights, offset, trend, classes)
+
+
+def _class_weights(source: Source) -> Weights:
     assert source.counts is not None
     assert source.factors is not None
-    weights = source.recursion.weights()[:, : source.n_outputs]
-    weights = weights * (source.counts.sum() ** source.recode * source.factors)
+    plain = source.recursion.weights()[:, : source.n_outputs]
+    weights = plain * (source.counts.sum() ** source.recode * source.factors)
     unseen = np.where(source.counts > 0, 0.0, -np.inf)
     weights = weights.astype(source.rotated.dtype)
-    return FrozenPredictor(
-        source.recursion.map, weights, unseen, classes=model.classes_
-    )
+    return Weights(source.recursion.map, weights, unseen, classes=source.classes)
 
 
 def _check_features(model: Any) -> None:
