@@ -1,8 +1,9 @@
 """What do I learn from one sample at a time, at constant cost?
 
-**Learners.** All of them predict and learn in one call, ``predict_update(x, y)``, at a
-cost that does not depend on how many samples came before; ``partial_fit`` takes many
-rows and ends at the same model, and both are the batch solution to rounding.
+**Learners.** All of them predict and learn in one call, ``predict_update(x, y)``, and
+``partial_fit`` takes many rows and ends at the same model. But for the last, a sample's
+cost does not depend on how many came before, and the model is the batch solution to
+rounding.
 
 - :class:`RecursiveRidge`: ridge regression over any features, with forgetting, sliding
   windows, removal of samples, and models trained apart that merge.

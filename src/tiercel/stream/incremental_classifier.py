@@ -12,11 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from tiercel._state import saved_int
 from tiercel.stream import _recoding
 from tiercel.stream._class_models import ClassModels
-from tiercel.stream._class_settings import (
-    check_choice,
-    recodes_of,
-    ridges_of,
-)
+from tiercel.stream._class_settings import check_choice, recodes_of, ridges_of
 from tiercel.stream._labels import as_label, as_labels, in_order, labelled_rows
 from tiercel.stream._maps import StreamMap
 from tiercel.stream._one_by_one import (
@@ -39,37 +35,33 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):
         sum of w_i ||e_i - W' phi(x_i) - b||^2 + ridge ||W||^2
 
     where e_i is 1 at the class of sample i and 0 elsewhere; the class with the largest
-    score is predicted. A class that was never seen before joins as one more column of
-    zeros: that is exactly what it would have been, had it been known from the start.
-    Time and memory per sample do not depend on how many there were: O(F^2) for F
-    features, and O(F) more for each class (Camoriano 2017, Alg. 7.1, with the factor
-    and its right-hand side rotated together). Columns are kept in reserve, as many
-    again whenever they run out, so that a new class costs O(F), and now and then a copy
-    of the O(F T) that T classes take.
+    score is predicted. Time and memory per sample do not depend on how many there were:
+    O(F^2) for F features, and O(F) more for each of T classes (Camoriano 2017, Alg.
+    7.1, with the factor and its right-hand side rotated together). A new class joins as
+    a column of zeros, which is what it would have been, had it been known from the
+    start. Columns are kept in reserve, as many again whenever they run out: a new class
+    costs O(F), and now and then a copy of O(F T).
 
     Least squares scores approximate the probabilities of the classes, so a class of
     which little has been seen is rarely predicted. ``recode`` multiplies the scores of
     class t by (n / n_t)^recode, where n_t of n samples are of that class.
 
     Where there is a choice to make (several ridges, or ``recode="auto"``) it is made
-    along the stream: each ``hold_out``-th sample of each class is not learned but held
-    out, one model per ridge learns the others, and whenever a sample is held out or a
-    class is new, all that are kept of those held out (50 of each class at most, spread
-    over its history) are classified anew. Chosen is the largest recoding in 0, 0.05,
+    along the stream, after Camoriano 2017, section 7.6.3. Each ``hold_out``-th sample
+    of each class is not learned but held out (of each class, so that no rhythm of the
+    stream holds out one class alone), and one model per ridge learns the others.
+    Whenever a sample is held out or a class is new, all that are kept of those held
+    out, 50 of each class at most, spread over its history, are classified anew; such a
+    sample costs O(F^2 T) for each ridge. Chosen is the largest recoding in 0, 0.05,
     ..., 1 that is as accurate as none, each with its best ridge, on the classes with
     ``enough`` samples held out, each of which counts by how often it occurs: what is
-    well known pays nothing (Camoriano 2017, section 7.6.3; there every sixth sample of
-    the stream is held out, here every sixth of a class, so that no rhythm of the stream
-    holds out one class alone). Until there is such a class, the first ridge serves,
+    well known pays nothing. Until there is such a class, the first ridge serves,
     without recoding.
 
     Parameters
     ----------
     features : None or transformer
-        What is between the inputs and the scores: `tiercel.features.FourierFeatures`
-        for a kernel, None for the inputs themselves, or another scikit-learn
-        transformer. It is cloned, and fitted to the first rows that come; wrap what was
-        fitted to other data beforehand in `sklearn.frozen.FrozenEstimator`.
+        What is between the inputs and the scores, as for `RecursiveRidge`.
     ridge : float or sequence of floats
         Weight of ||W||^2 against the *summed* loss, or candidates to choose from, each
         of which costs as much time and memory as a model of its own.
@@ -82,8 +74,8 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):
         How many held-out samples of a class it takes to judge by, 50 at most unless
         ``hold_out`` is None.
     allowed_loss : float
-        How much accuracy on what is well known a larger recoding may cost: 0.003 gives
-        up 0.3 points. Rare classes often gain many times that.
+        How much accuracy on what is well known recoding may cost after all: 0.003
+        gives up 0.3 points.
     fit_intercept : bool
         Whether b is there; it goes unpenalised.
     dtype : "float64" or "float32"
@@ -122,7 +114,7 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):
     def __init__(
         self,
         features: Any = None,
-        ridge: float | Sequence[float] = 1.0,
+        ridge: float | Sequence[float] | np.ndarray = 1.0,
         recode: float | str = 0.0,
         hold_out: int | None = 6,
         enough: int = 10,
