@@ -161,7 +161,8 @@ def river(data: RobotStream) -> list[Row]:
                     keep_predictions=False,
                 )
             )
-        seconds = np.sum([report.windowed_seconds for report in reports], axis=0)
+        each: Any = [report.windowed_seconds for report in reports]
+        seconds = np.sum(each, axis=0)
         rows.append(
             {
                 "method": name,

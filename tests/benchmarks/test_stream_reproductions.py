@@ -111,6 +111,14 @@ def test_the_setting_with_the_fewest_errors_on_the_first_samples_is_chosen(monke
     assert figures["%"] == pytest.approx(100 * 0.1 * 3 / 5)
 
 
+def test_the_most_frequent_choices_are_named_and_the_others_counted():
+    picks = [(0.0, 0.5, 20, 5.0)] * 2 + [(0.25, 1.0, M, 5.0) for M in (1, 2, 3)]
+    assert changes.said(picks) == (
+        "2 × (0, 0.5, 20, 5), 1 × (0.25, 1, 1, 5), 1 × (0.25, 1, 2, 5), 1 × others"
+    )
+    assert changes.said(picks[:2]) == "2 × (0, 0.5, 20, 5)"
+
+
 def test_the_grid_is_that_of_the_print():
     assert len(set(changes.GRID)) == 5 * 4 * 7
     assert changes.PRINTED in changes.GRID

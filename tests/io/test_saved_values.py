@@ -257,7 +257,7 @@ Pair = namedtuple("Pair", "a b")
         (sparse.coo_array(np.eye(2)), "coo_array cannot be saved"),
         (np.array([print], dtype=object), "functions cannot be saved"),
     ],
-    ids=str,
+    ids=lambda given: given if isinstance(given, str) else type(given).__name__,
 )
 def test_what_cannot_be_saved_is_named_and_nothing_is_written(value, message, tmp_path):
     with pytest.raises(TypeError, match=rf"model\.value\['deep'\]\[1\].*{message}"):

@@ -11,6 +11,7 @@ from tiercel.features import FourierFeatures
 from tiercel.kernels import Gaussian
 from tiercel.stream import (
     FrozenPredictor,
+    IncrementalClassifier,
     OutputGroups,
     RecursiveRidge,
     SparseSpectrumGP,
@@ -46,6 +47,23 @@ def test_a_frozen_model_predicts_the_same(model, outputs):
     again = FrozenPredictor.__new__(FrozenPredictor)
     again._restore_state(frozen._saved_state())
     np.testing.assert_array_equal(again.predict(X), frozen.predict(X))
+
+
+@pytest.mark.parametrize("recode", [0.0, 0.7])
+@pytest.mark.parametrize("features", [None, PHASE])
+def test_a_frozen_classifier_gives_the_same_labels(recode, features):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((80, 3))
+    labels = np.array(["none", "push", "pull"])[(X > 0.4).sum(1).clip(max=2)]
+    model = IncrementalClassifier(features, ridge=0.1, recode=recode)
+    model.partial_fit(X, labels, classes=["never", "none", "pull", "push"])
+    frozen = model.freeze()
+    np.testing.assert_array_equal(frozen.predict(X), model.predict(X))
+    assert "never" not in frozen.classes_
+    kept = [list(model.classes_).index(label) for label in frozen.classes_]
+    np.testing.assert_allclose(
+        frozen.scores(X), model.decision_function(X)[:, kept], atol=1e-12
+    )
 
 
 def test_a_frozen_model_is_small():

@@ -382,6 +382,10 @@ def test_wrong_rows_are_refused_before_anything_is_learned():
         with pytest.raises(ValueError, match=ANY):
             model.partial_fit(rows, labels, weights)
         assert_same_state(before, saved(model))
+    with pytest.raises(ValueError, match="sample_weight"):
+        model.fit(X[:, :2], y, -np.ones(50))
+    assert_same_state(before, saved(model))
+    assert model.n_features_in_ == 3
 
 
 # --- a life after the process --------------------------------------------------
@@ -406,6 +410,19 @@ def test_a_stream_resumes_bit_for_bit(cut, selecting, features):
     assert pickle.loads(pickle.dumps(model)).predict_one(X[0]) == model.predict_one(
         X[0]
     )
+
+
+def test_models_resumed_from_one_state_go_their_own_ways():
+    X, y, _ = stream(1500, classes=2)
+    model = IncrementalClassifier(**SELECTING).partial_fit(X, y)
+    state, before = model._saved_state(), saved(model)
+    others = [IncrementalClassifier(**SELECTING) for _ in range(2)]
+    for other in others:
+        other._restore_state(state)
+    follow(others[0], X, y)
+    for same in (model, others[1]):
+        assert_same_state(before, saved(same))
+    assert_same_state(before, state["models"])
 
 
 def spoilt(state, path, value):

@@ -214,6 +214,11 @@ class ClassModels:
             for recursion in self.recursions:
                 recursion.learn_rows(inputs, code, weights[rows][~out])
 
+    def weights(self) -> np.ndarray:
+        """Return the weights in use, recoded, a column for each class."""
+        plain = self.recursions[self.chosen].weights()[:, : len(self.counts)]
+        return plain * (self.counts.sum() ** self.recode * self._factors)
+
     def scores(self, X: np.ndarray) -> np.ndarray:
         """Return W' phi + b of rows, recoded; minus infinity for classes unseen."""
         X = self.inputs.rows_taken(X)
@@ -306,7 +311,7 @@ class ClassModels:
         self.seen = saved_int(kept, "seen", most=MOST_SAMPLES)
         self._restore_recursions(kept["recursions"])
         self.held.restore(kept["held"], known)
-        self.counts, self.turns, self.validated = counts, turns, validated
+        self.counts, self.turns, self.validated = counts.copy(), turns.copy(), validated
         self.recode, self.accuracy = float(kept["recode"]), accuracy
         self._refresh()
 

@@ -86,7 +86,7 @@ class HeldOut:
             np.bincount(truth, minlength=len(offered)), np.minimum(offered, KEPT)
         ):
             raise ValueError("the saved held-out samples do not fit the model")
-        self.phi, self.truth, self.offered = phi, truth, offered
+        self.phi, self.truth, self.offered = phi.copy(), truth, offered.copy()
 
 
 def place_of(n: int) -> int | None:

@@ -31,6 +31,7 @@ PI_1, PI_2, PI_3 = 3.1415926534682512, 1.2154201012607932e-10, 4.044532497591901
 ROUND = 6755399441055744.0  # adding it and taking it away rounds to whole numbers
 LARGE = 3.0e6  # angles beyond are left to the C library
 HUGE, HUGE_SINGLE = 1e150, 1e30  # squares of anything beyond may overflow
+TINY, TINY_SINGLE = 1e-150, 1e-36  # nothing, beside any ridge that is allowed
 FORGOTTEN = 1e-30  # what is left of an intercept's row when nothing is
 
 
@@ -398,13 +399,21 @@ def refresh(state: State, phi: np.ndarray, seen: int) -> None:
     """Bring the regulariser of a few coordinates, in turn, back to its full value.
 
     A coordinate's missing part is added as a row of zeros but for one entry, with the
-    target zero.
+    target zero. What has faded into nothing in its row becomes zero: numbers that lose
+    digits to their size are slow, and rounding would keep them there for ever.
     """
     size, target, prior = phi.shape[0], state.target, state.prior
+    nothing = TINY if phi.itemsize == 8 else TINY_SINGLE
     for j in range(size):
         prior[j] *= state.forgetting
     for turn in range(state.refreshed):
         i = (seen * state.refreshed + turn) % size
+        for j in range(i + 1, size):
+            if abs(state.R[i, j]) < nothing:
+                state.R[i, j] = 0.0
+        for t in range(target.shape[0]):
+            if abs(state.Z[i, t]) < nothing:
+                state.Z[i, t] = 0.0
         missing = state.ridge[i] - prior[i]
         if missing > 0.0:
             for j in range(i, size):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -14,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from tiercel._state import saved_int
 from tiercel.stream._maps import StreamMap
 from tiercel.stream._recursion import REJECTED, Recursion, warm_up
+from tiercel.stream._to_c import write_c
 from tiercel.stream.frozen import FrozenPredictor
 
 MOST_INPUTS = 10**7  # that a saved state is believed to have
@@ -189,23 +189,7 @@ class OneByOne:
             index=recursion.seen,
         )
 
-    def export_c(
-        self, path: Any, name: str = "model", learn: bool | str = True
-    ) -> Path:
-        """Write the model as a C99 header without dependencies, for the robot.
-
-        Parameters
-        ----------
-        path, name, learn : as for `tiercel.stream.export_c`
-
-        Returns
-        -------
-        Path
-            Of the header.
-        """
-        from tiercel.stream.c_code import export_c
-
-        return export_c(self, path, name, learn)
+    export_c = write_c
 
     @property
     def n_samples_seen_(self) -> int:

@@ -9,6 +9,7 @@ import numpy as np
 from tiercel._state import saved_array, saved_int
 from tiercel.stream import _loops
 from tiercel.stream._maps import StreamMap
+from tiercel.stream._to_c import write_c
 
 KINDS = {_loops.LINEAR: None, _loops.COSINE: "phase", _loops.SINE_COSINE: "sincos"}
 
@@ -98,6 +99,8 @@ class FrozenPredictor:
         """Predict one sample: a number, an array (T,), or a label."""
         return self.predict(np.asarray(x, np.float64)[None])[0]
 
+    export_c = write_c
+
     def _saved_state(self) -> dict[str, Any]:
         return {k: v for k, v in self.__dict__.items() if k not in ("_map", "_index")}
 
@@ -113,7 +116,10 @@ class FrozenPredictor:
             frequencies = saved_array(
                 state, "frequencies", (None, n_inputs), np.float64
             )
-            saved_array(state, "phases", (len(frequencies),), np.float64)
+            if len(saved_array(state, "phases", (None,), np.float64)) != len(
+                frequencies
+            ):
+                raise ValueError("the state's phases do not fit its frequencies")
             features = _Map(state)
         offset, outputs = np.asarray(state["offset_"]), weights.shape[1]
         if offset.shape not in ((), (outputs,)) or not np.isfinite(offset).all():

@@ -24,6 +24,8 @@ from tiercel.stream._one_by_one import (
     unchanged_if_refused,
 )
 from tiercel.stream._recursion import warm_up
+from tiercel.stream._to_c import write_c
+from tiercel.stream.frozen import FrozenPredictor
 
 
 class IncrementalClassifier(ClassifierMixin, BaseEstimator):
@@ -332,6 +334,19 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):
     def n_samples_seen_(self) -> int:
         """How many samples came, learned or held out."""
         return self._begun().seen
+
+    def freeze(self) -> FrozenPredictor:
+        """Return a small model that predicts the same and learns no more."""
+        models = self._begun()
+        seen = np.flatnonzero(models.counts > 0)
+        if not len(seen):
+            raise ValueError("no class has a sample yet: there is nothing to freeze")
+        weights = models.weights()[:, seen]
+        return FrozenPredictor(
+            models.inputs, weights, classes=models.classes.array[seen]
+        )
+
+    export_c = write_c
 
     def reset(self) -> Self:
         """Forget all samples and classes; parameters stay."""

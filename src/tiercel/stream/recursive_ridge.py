@@ -72,7 +72,7 @@ class RecursiveRidge(OneByOne, MultiOutputMixin, RegressorMixin, BaseEstimator):
     >>> import numpy as np
     >>> from tiercel.features import FourierFeatures
     >>> from tiercel.kernels import Gaussian
-    >>> model = RecursiveRidge(FourierFeatures(Gaussian(1.0), 50, random_state=0), 0.1)
+    >>> model = RecursiveRidge(FourierFeatures(Gaussian(0.5), 50, random_state=0), 0.01)
     >>> for t in range(500):
     ...     x = np.array([np.cos(0.1 * t)])
     ...     prediction = model.predict_update(x, np.sin(3.0 * x[0]))

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import validate_data
 
+from tiercel.stream._loops import HUGE
 from tiercel.stream._maps import StreamMap
 from tiercel.stream._one_by_one import (
     OneByOne,
@@ -192,6 +193,8 @@ class SparseSpectrumGP(OneByOne, MultiOutputMixin, RegressorMixin, BaseEstimator
                 "them: call optimize(X, y) or fit(X, y) with a first batch, or give "
                 "noise, signal and length_scale"
             )
+        if not max(np.abs(X).max(), np.abs(Y).max()) < HUGE:
+            raise ValueError(f"X or y holds values of {HUGE} or more; rescale it")
         if len(X) > self.n_tune:
             rows = np.sort(rng.choice(len(X), self.n_tune, replace=False))
             X, Y = X[rows], Y[rows]
