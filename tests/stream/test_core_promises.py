@@ -16,6 +16,7 @@ from sklearn.linear_model import Ridge
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from tiercel.features import FourierFeatures
+from tiercel.io import load, save
 from tiercel.kernels import Gaussian
 from tiercel.linalg import FactorisationError, _rotations
 from tiercel.stream import (
@@ -41,8 +42,8 @@ def stream(rows=60, outputs=1, seed=0):
 
 def held(model):
     """Return what stands for all numbers of a model."""
-    state = model._saved_state()
-    return joblib.hash([state["recursion"], state.get("window_")])
+    window = getattr(model, "_window", None)
+    return joblib.hash([model._recursion.arrays(), window and window.arrays()])
 
 
 # --- what compiled loops see ----------------------------------------------------------
@@ -588,6 +589,28 @@ def test_settings_changed_in_midstream_do_not_mix_up_weights():
     model.set_params(fit_intercept=False)
     np.testing.assert_array_equal(model.coef_, coef)
     assert model.intercept_ == intercept
+
+
+@pytest.mark.parametrize(
+    ("model", "change"),
+    [
+        (RecursiveRidge(), {"fit_intercept": False}),
+        (RecursiveRidge(), {"window": 5}),
+        (RecursiveRidge(window=9), {"window": 5}),
+        (RecursiveRidge(), {"ridge": 2.0}),
+        (RecursiveRidge(), {"dtype": "float32"}),
+        (SparseSpectrumGP(5, **PROCESS), {"trend": 50.0}),
+    ],
+    ids=repr,
+)
+def test_what_could_not_be_loaded_is_not_saved(model, change, tmp_path):
+    X, y = stream()
+    model = copy.deepcopy(model).fit(X, y)
+    before = model.get_params()
+    with pytest.raises(ValueError, match="parameters were changed"):
+        save(model.set_params(**change), tmp_path / "model")
+    save(model.set_params(**before), tmp_path / "model")
+    np.testing.assert_array_equal(load(tmp_path / "model").predict(X), model.predict(X))
 
 
 def test_waves_are_exact_where_they_are_hard():

@@ -18,6 +18,10 @@ from tiercel.stream.frozen import FrozenPredictor
 
 MOST_INPUTS = 10**7  # that a saved state is believed to have
 LIGHTEST, HEAVIEST = 1e-30, 1e30
+CHANGED = (
+    "parameters were changed after the model had begun, and it could not be loaded "
+    "again; change them back to save it, or call reset() to begin with the new ones"
+)
 
 
 class OneByOne:
@@ -223,8 +227,19 @@ class OneByOne:
         state = {k: v for k, v in vars(self).items() if k not in parameters}
         recursion = state.pop("_recursion", None)
         if recursion is not None:
+            self._check_settings(recursion)
             state["recursion"] = recursion.arrays()
         return state
+
+    def _check_settings(self, recursion: Recursion) -> None:
+        """Raise ValueError where a saved state would not fit its parameters."""
+        begun, now = recursion.map, self._map(recursion.map.n_inputs)
+        if (now.n_features, now.trend_step, np.dtype(self.dtype)) != (
+            begun.n_features,
+            begun.trend_step,
+            recursion.state.R.dtype,
+        ):
+            raise ValueError(CHANGED)
 
     def _restore_state(self, state: dict[str, Any]) -> None:
         state = dict(state)

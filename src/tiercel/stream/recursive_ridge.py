@@ -8,8 +8,10 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, clone
 
+from tiercel.stream._joining import rows_of_moments, same_map
 from tiercel.stream._maps import StreamMap
 from tiercel.stream._one_by_one import (
+    CHANGED,
     OneByOne,
     check_dtype,
     check_positive,
@@ -274,6 +276,8 @@ class RecursiveRidge(OneByOne, MultiOutputMixin, RegressorMixin, BaseEstimator):
         >>> bool(np.allclose(a.merge(b).coef_, both.coef_))
         True
         """
+        if not isinstance(other, RecursiveRidge):
+            raise TypeError(f"a {type(other).__name__} does not merge into this model")
         mine, theirs = self._begun(), other._begun()
         if self._window is not None or other._window is not None:
             raise ValueError("models with a window do not merge: whose samples stay?")
@@ -312,7 +316,8 @@ class RecursiveRidge(OneByOne, MultiOutputMixin, RegressorMixin, BaseEstimator):
         Notes
         -----
         A sum of squares has lost half its digits; where they matter, give the rows
-        themselves to ``partial_fit``.
+        themselves to ``partial_fit``. A model without any sample does not know its
+        inputs yet: let it begin with one of weight 0.
 
         Examples
         --------
@@ -365,6 +370,17 @@ class RecursiveRidge(OneByOne, MultiOutputMixin, RegressorMixin, BaseEstimator):
         first = recursion.weights()[0]
         return float(first[0]) if self._one_output else first.copy()
 
+    def _check_settings(self, recursion: Recursion) -> None:
+        super()._check_settings(recursion)
+        begun = recursion.state
+        window = None if self._window is None else len(self._window.weights)
+        if (self.window, float(self.forgetting), float(self.ridge)) != (
+            window,
+            begun.forgetting,
+            begun.ridge[-1],
+        ):
+            raise ValueError(CHANGED)
+
     def _saved_state(self) -> dict[str, Any]:
         state = super()._saved_state()
         window = state.pop("_window", None)
@@ -382,40 +398,3 @@ class RecursiveRidge(OneByOne, MultiOutputMixin, RegressorMixin, BaseEstimator):
             )
         if window is not None and self._window is not None:
             self._window.restore(window, self._begun())
-
-
-def rows_of_moments(
-    gram: np.ndarray, cross: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return rows A and B, as few as will do, with A'A = gram and A'B = cross.
-
-    By eigenvectors once the diagonal is 1: features in large units leave those in
-    small ones their digits.
-    """
-    size = np.sqrt(np.maximum(np.diagonal(gram), 0.0))
-    size[size == 0.0] = 1.0
-    scaled = gram / size[:, None] / size
-    if not np.allclose(scaled, scaled.T, atol=1e-8):
-        raise ValueError("gram is not the sum of phi phi': not symmetric")
-    values, vectors = np.linalg.eigh(0.5 * (scaled + scaled.T))
-    if values[0] < -1e-8 * max(values[-1], 1.0):
-        raise ValueError("gram is not the sum of phi phi': not positive definite")
-    kept = values > np.finfo(float).eps * len(gram) * values[-1]
-    root = np.sqrt(values[kept])[:, None]
-    vectors = vectors[:, kept].T
-    return root * vectors * size, vectors @ (cross / size[:, None]) / root
-
-
-def same_map(one: Recursion, other: Recursion) -> bool:
-    """Tell whether two recursions see the same features: of points, for any maps."""
-    if (one.map.n_inputs, one.map.n_taken) != (other.map.n_inputs, other.map.n_taken):
-        return False
-    X = np.random.default_rng(0).standard_normal((5, one.map.n_inputs))
-    taken, others = one.map.rows_taken(X), other.map.rows_taken(X)
-    a, b = one.map.compiled, other.map.compiled
-    return (
-        np.array_equal(taken, others)
-        and (a.kind, a.scale, a.intercept) == (b.kind, b.scale, b.intercept)
-        and np.array_equal(a.frequencies, b.frequencies)
-        and np.array_equal(a.phases, b.phases)
-    )
