@@ -23,25 +23,6 @@ FIXED, OPTIMIZED, EPOCHS = (25, 50, 100, 200, 400), (25, 50, 100), (1, 10, 40, 2
 Row = dict[str, Any]
 
 # Levels of another program, in plain NumPy, on one or two other drawn instances.
-ELSEWHERE = {
-    (2, "fixed, D = 25"): "0.104 and 0.106 ± 0.04",
-    (2, "fixed, D = 50"): "0.051 and 0.055 ± 0.02",
-    (2, "fixed, D = 100"): "0.034 and 0.035 ± 0.005 to 0.009",
-    (2, "fixed, D = 200"): "0.027 ± 0.004",
-    (2, "non-fixed, D = 25"): "0.031 and 0.032 ± 0.007 to 0.014",
-    (2, "non-fixed, D = 50"): "0.027 and 0.028 ± 0.005 to 0.008",
-    (2, f"LWPR, {INSTANCES} instances, epoch 1"): "0.086",
-    (2, f"LWPR, {INSTANCES} instances, epoch 10"): "0.041",
-    (2, f"LWPR, {INSTANCES} instances, epoch 40"): "0.032, 48 fields",
-    (10, "fixed, D = 25"): "0.035 ± 0.007",
-    (10, "fixed, D = 100"): "0.021 ± 0.004",
-    (10, "non-fixed, D = 25"): "0.028 ± 0.006",
-    (20, "fixed, D = 25"): "0.040 ± 0.013",
-    (20, "fixed, D = 100"): "0.025 ± 0.004",
-    (20, "non-fixed, D = 25"): "0.052 ± 0.012, training 0.054",
-    **{(n, "exact Gaussian process"): "0.021" for n in (2, 10)},
-    (20, "exact Gaussian process"): "0.022 to 0.025",
-}
 LEVEL, LATE = "close to the exact process", "as low as the others after many epochs"
 OVERFIT = "clearly worse than the others, training error near 0"
 PRINTED = {
@@ -185,7 +166,7 @@ def measure(dimensions: int) -> list[Row]:
             rows += projections(f"LWPR, {INSTANCES} instances", AS_KNOWN, several)
     for made in rows:
         key = dimensions, made["method"]
-        made |= {"elsewhere": ELSEWHERE.get(key), "printed": PRINTED.get(key)}
+        made["printed"] = PRINTED.get(key)
     return rows
 
 
@@ -202,8 +183,7 @@ BENCHMARK = Reproduction(
         f"are, w_gen 0.2, add_threshold 0.9, in {ORDERS} orders of presentation: with "
         "metric 50 and both rates 250, or with what a greedy search for the least "
         f"one-step-ahead error over {TUNED_FOR} epochs chose (200 in print). The print "
-        "has curves without numbers: *printed* is what its text says of them. "
-        "*elsewhere* are levels of another implementation on other instances."
+        "has curves without numbers: *printed* is what its text says of them."
     ),
     cases=[{"dimensions": 2}, {"dimensions": 10}, {"dimensions": 20}],
     measure=measure,

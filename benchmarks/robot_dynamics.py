@@ -141,20 +141,23 @@ def river_models() -> dict[str, Callable[[], Any]]:
 
 
 def river(data: RobotStream) -> list[Row]:
-    """River's learners, one per output."""
+    """River's learners, one per output; the Bayesian one takes a 1 for an intercept."""
     if not find_spec("river"):
         return [{"method": "River: not installed"}]
     rows = []
     for name, make in river_models().items():
         reports = []
+        ones = "Bayesian" in name
+        X_head, X = (np.pad(X, ((0, 0), (0, ones)), constant_values=1.0)
+                     for X in (data.X_head, data.X))  # fmt: skip
         for output in range(data.y.shape[1]):
             model = make()
-            for x, y in zip(data.X_head, data.y_head[:, output], strict=True):
+            for x, y in zip(X_head, data.y_head[:, output], strict=True):
                 model.learn_one(dict(enumerate(x)), float(y))
             reports.append(
                 prequential(
                     model,
-                    data.X,
+                    X,
                     data.y[:, output],
                     window=min(WINDOW, len(data.X) // 4),
                     baselines=False,

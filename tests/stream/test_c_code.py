@@ -177,6 +177,19 @@ def test_a_fresh_start_forgets_like_an_empty_model(tmp_path):
     np.testing.assert_array_equal(means, in_python(model, X, y)[0])
 
 
+@needs_gcc
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_a_robot_at_rest_forgets_as_python_does(dtype, tmp_path):
+    """What has faded below all meaning is set to zero, in both."""
+    model = fitted(ridge("phase", forgetting=0.5, dtype=dtype))
+    X, y = np.tile(0.3, (3000, 3)), np.full(3000, 2.0)
+    means, _ = Learner(model, tmp_path).follow(X, y, np.ones(3000))
+    expected, _ = in_python(model, X, y)
+    np.testing.assert_array_equal(means, expected)
+    R = np.abs(model._recursion.state.R)
+    assert not np.any((R > 0) & (R < np.finfo(dtype).tiny))
+
+
 BAD = [np.nan, np.inf, -np.inf, 2e150]
 
 

@@ -197,3 +197,16 @@ def test_with_given_hyperparameters_a_batch_is_its_rows():
     for x, target in zip(X, y, strict=True):
         one_by_one.learn_one(x, target)
     np.testing.assert_allclose(at_once.predict(X), one_by_one.predict(X), atol=1e-11)
+
+
+def test_before_the_first_sample_the_prior_answers():
+    X, y = stream(200, 2)
+    model = SparseSpectrumGP(15, random_state=0).optimize(X, y)
+    hyper = model.hyperparameters_
+    mean, std = model.predict(X[:3], return_std=True)
+    np.testing.assert_allclose(mean, np.tile(hyper.offset, (3, 1)))
+    np.testing.assert_allclose(std, np.hypot(hyper.signal, hyper.noise))
+    assert model.n_samples_seen_ == 0
+    one_mean, one_std = model.predict_one(X[0])
+    np.testing.assert_allclose(one_mean, hyper.offset)
+    assert one_std == pytest.approx(std[0])

@@ -258,6 +258,15 @@ class Recursion:
                 "give both the same ridge. The model is unchanged"
             ) from None
         self.seen += theirs["seen"]
+        self.restore_ridge()
+
+    def restore_ridge(self) -> None:
+        """Bring the regulariser of all features back to what forgetting took of it."""
+        missing = np.maximum(self.state.ridge - self.state.prior, 0.0)
+        if missing.any():
+            rows = np.diag(np.sqrt(missing))
+            self.absorb(rows, np.zeros((len(rows), self.n_outputs)))
+            self.state.prior[:] = self.state.ridge
 
     def take_over(self, heir: Recursion) -> None:
         """Hold what an heir has learned, and leave it empty; the last mean stays."""

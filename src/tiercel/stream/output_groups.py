@@ -136,6 +136,16 @@ class OutputGroups(MetaEstimatorMixin, MultiOutputMixin, RegressorMixin, BaseEst
             ]
         )
 
+    def warm_up(self) -> Self:
+        """Compile everything now (or read it from the disk), not at the first sample.
+
+        Returns
+        -------
+        self
+        """
+        self.model.warm_up()
+        return self
+
     def reset(self) -> Self:
         """Forget all samples; hyperparameters stay."""
         for model in self.__dict__.get("models_", ()):

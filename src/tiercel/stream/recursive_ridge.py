@@ -350,6 +350,7 @@ class RecursiveRidge(OneByOne, MultiOutputMixin, RegressorMixin, BaseEstimator):
         left = squares - (rotated**2).sum(0)
         recursion.state.rss[...] += np.maximum(left, 0.0)
         recursion.seen += int(n_samples)
+        recursion.restore_ridge()
         return self
 
     # --- what was learned ------------------------------------------------------

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
-from sklearn.utils.validation import validate_data
 
 from tiercel.stream._loops import HUGE
 from tiercel.stream._maps import StreamMap
@@ -140,7 +139,8 @@ class SparseSpectrumGP(OneByOne, MultiOutputMixin, RegressorMixin, BaseEstimator
     def optimize(self, X: Any, y: Any) -> Self:
         """Find the hyperparameters by these rows; learn nothing from them otherwise.
 
-        Forgets all samples. Values given to the constructor stay as they are.
+        Forgets all samples: until there are new ones, predictions are those of the
+        prior. Values given to the constructor stay as they are.
 
         Parameters
         ----------
@@ -151,12 +151,10 @@ class SparseSpectrumGP(OneByOne, MultiOutputMixin, RegressorMixin, BaseEstimator
         -------
         self
         """
-        X, y = validate_data(
-            self, X, y, dtype=np.float64, multi_output=True, y_numeric=True
-        )
         with unchanged_if_refused(self):
             self.reset()
-            self._set_hyperparameters(X, y.reshape(len(X), -1).astype(np.float64))
+            self.__dict__.pop("hyperparameters_", None)
+            self._checked_rows(X, y)  # begins with them, which is to tune by them
         return self
 
     def _set_hyperparameters(self, X: np.ndarray, Y: np.ndarray) -> None:
