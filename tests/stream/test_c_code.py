@@ -187,7 +187,7 @@ def test_a_robot_at_rest_forgets_as_python_does(dtype, tmp_path):
     expected, _ = in_python(model, X, y)
     np.testing.assert_array_equal(means, expected)
     R = np.abs(model._recursion.state.R)
-    assert not np.any((R > 0) & (R < np.finfo(dtype).tiny))
+    assert not np.any((R > 0) & (np.finfo(dtype).tiny > R))
 
 
 BAD = [np.nan, np.inf, -np.inf, 2e150]
