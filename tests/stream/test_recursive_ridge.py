@@ -105,6 +105,17 @@ def test_what_comes_back_is_the_prediction_before_learning(seen, seed):
     assert model.predict_update(X[seen], y[seen]) == pytest.approx(expected, abs=1e-11)
 
 
+@pytest.mark.parametrize("features", [None, FOURIER, PHASE])
+def test_weights_and_kernel_give_the_same_predictions(features):
+    """Primal and dual: phi'(Phi'Phi + ridge)^-1 Phi'y = k'(K + ridge)^-1 y."""
+    X, Y, _ = stream(40, outputs=2)
+    model = RecursiveRidge(features, ridge=0.3, fit_intercept=False).fit(X, Y)
+    phi = X if features is None else features.fit(X).transform(X)
+    K = phi @ phi.T
+    dual = K @ np.linalg.solve(K + 0.3 * np.eye(40), Y)
+    np.testing.assert_allclose(model.predict(X), dual, atol=1e-11)
+
+
 def test_the_residual_sum_is_that_of_the_batch_problem():
     X, y, weights = stream(90, outputs=2)
     model = RecursiveRidge(ridge=0.7)
