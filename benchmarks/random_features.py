@@ -68,13 +68,14 @@ def _microseconds(model: RecursiveRidge, X: np.ndarray) -> float:
 BENCHMARK = Reproduction(
     title="Random features instead of the kernel",
     sentence=(
-        f"Ridge regression on phase features against kernel ridge regression with the "
+        "Ridge regression on phase features against kernel ridge regression with the "
         f"same Gaussian and the same ridge, {ROWS:,} rows, {INPUTS} inputs, {OUTPUTS} "
         "outputs: root mean square distance of the predictions on new points, over 10 "
         "draws. It falls as one over the root of the number of features: slope -1/2 "
         "(Gijsberts 2011, section 4.4), once they outnumber the directions that the "
-        "ridge leaves to the kernel, which with 0.1 takes more of them. The times printed there (section 5.2, Fig. "
-        "5.6) are for one prediction of the seven torques of an arm."
+        "ridge leaves to the kernel; a ridge of 0.1 leaves many. The times printed "
+        "there (section 5.2, Fig. 5.6) are for one prediction of the seven torques of "
+        "an arm."
     ),
     cases=[{"ridge": 3.0}, {"ridge": 0.1}],
     measure=measure,
