@@ -35,7 +35,9 @@ def dense(phi: np.ndarray, y: np.ndarray) -> np.ndarray:
     return phi @ np.linalg.lstsq(rows, targets, rcond=None)[0]
 
 
-def rotations(X: np.ndarray, y: np.ndarray, phi: np.ndarray, seed: int, dtype: str):
+def rotations(
+    X: np.ndarray, y: np.ndarray, phi: np.ndarray, seed: int, dtype: str
+) -> np.ndarray:
     model = RecursiveRidge(waves(seed), RIDGE, fit_intercept=False, dtype=dtype)
     for x, target in zip(X, y, strict=True):
         model.learn_one(x, target)

@@ -39,13 +39,19 @@ def scikit_learn() -> Any:
     from sklearn.multioutput import MultiOutputRegressor
 
     class FourierSGD:
-        """Random features of the same number, and stochastic gradient on them."""
+        """Random features of the same number, and stochastic gradient on them.
+
+        Of the powers of two, this is the rate with the least error one step ahead on
+        the head; twice as large, it diverges.
+        """
 
         def __init__(self) -> None:
             self.features = RBFSampler(gamma=0.05, n_components=2 * FREQUENCIES)
             self.features.set_params(random_state=0)
             self.model = MultiOutputRegressor(
-                SGDRegressor(alpha=1e-6, learning_rate="constant", eta0=0.1)
+                SGDRegressor(
+                    alpha=1e-6, learning_rate="constant", eta0=0.5, random_state=0
+                )
             )
 
         def partial_fit(self, X: np.ndarray, y: np.ndarray) -> None:

@@ -7,9 +7,10 @@ import pytest
 
 from benchmarks import change_points as changes
 from benchmarks import cross
-from benchmarks.robot_streams import RegimeStream
+from benchmarks import robot_dynamics as dynamics
+from benchmarks.robot_streams import RegimeStream, RobotStream
 from benchmarks.robot_streams import cross as cross_data
-from tiercel.stream import SparseSpectrumGP
+from tiercel.stream import LocallyWeightedProjection, SparseSpectrumGP
 
 
 def test_errors_are_shares_of_the_targets_variance():
@@ -133,3 +134,43 @@ def test_pushes_have_the_sizes_they_are_named_after():
     episodes = np.flatnonzero(np.diff(kinds, prepend=0) > 0)
     assert len(episodes) == changes.CYCLES * 5
     assert len(np.unique(torques[episodes] / torques[episodes][:, :1], axis=0)) == 10
+
+
+def arm_head(n: int = 300) -> RobotStream:
+    """Return a stream whose head holds noise that one can only learn by heart."""
+    random = np.random.default_rng(0)
+    X = random.uniform(-1, 1, (2 * n, 2))
+    y = np.stack([X[:, 0], np.sin(X[:, 1])], 1) + 0.5 * random.standard_normal(X.shape)
+    return RobotStream(X[:n], y[:n], X[n:], y[n:], "", ("a", "b"))
+
+
+def test_lwpr_is_tuned_by_samples_it_has_not_learned_and_begins_with_the_head():
+    data = arm_head()
+    model = dynamics.tuned_lwpr(data)
+    assert model.n_samples_seen_ == len(data.X_head)
+    errors = {}
+    for metric in dynamics.LWPR_SEARCH["init_metric"]:
+        other = LocallyWeightedProjection(
+            generate_below=0.2,
+            add_threshold=0.9,
+            input_range=np.ptp(data.X_head, axis=0),
+            init_metric=metric,
+        )
+        answers = []
+        for x, y in zip(data.X_head, data.y_head, strict=True):
+            answers.append(other.predict_one(x) if answers else np.zeros(2))
+            other.learn_one(x, y)
+        errors[metric] = np.mean((np.array(answers) - data.y_head) ** 2)
+    assert model.init_metric == min(errors, key=errors.__getitem__)
+    assert model.init_metric < 50  # the choice of who learns the noise by heart
+
+
+def test_rivers_learners_have_learned_the_head():
+    pytest.importorskip("river")
+    rows = {row["method"]: row["% nMSE"] for row in dynamics.river(arm_head())}
+    data = arm_head()
+    design = np.column_stack([data.X, np.ones(len(data.X))])
+    fit = design @ np.linalg.lstsq(design, data.y, rcond=None)[0]
+    least = 100 * (((fit - data.y) ** 2).mean(0) / data.y.var(0)).mean()
+    assert rows["River, BayesianLinearRegression"] == pytest.approx(least, rel=0.05)
+    assert least < rows["River, LinearRegression, rate 0.003"] < 1.2 * least

@@ -133,6 +133,8 @@ def test_what_cannot_be_drawn():
         tiercel.plots.prequential([report, labels])
     with pytest.raises(TypeError, match=r"what prequential\(\.\.\.\) and"):
         tiercel.plots.prequential({"a": 3.0})
+    with pytest.raises(TypeError, match="return, not float"):
+        tiercel.plots.prequential(3.0)
     _, axes = pyplot.subplots()
     with pytest.raises(ValueError, match="2 outputs need as many axes, not 1"):
         tiercel.plots.prequential(report, axes=axes)

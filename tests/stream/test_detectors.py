@@ -172,6 +172,8 @@ def test_many_at_once_are_the_same_as_one_by_one(detector):
     assert at_once.statistic_ == one_by_one.statistic_
     assert at_once.changed_ == one_by_one.changed_ == flags[-1]
     assert len(at_once.run(np.empty((0, 2)))) == 0
+    with pytest.raises(ValueError, match="0 residuals came in"):
+        at_once.run(np.empty((5, 0)))
 
 
 @pytest.mark.parametrize("detector", BOTH)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.preprocessing import PolynomialFeatures
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -66,6 +67,19 @@ def test_a_frozen_classifier_gives_the_same_labels(recode, features):
     )
 
 
+def test_a_frozen_answer_is_of_the_type_of_the_models():
+    X, y = stream()
+    ridge = RecursiveRidge().fit(X, y)
+    assert type(ridge.freeze().predict_one(X[0])) is type(ridge.predict_one(X[0]))
+    for labels in ((y > 2).astype(int), np.where(y > 2, "up", "down"), y > 2):
+        model = IncrementalClassifier().fit(X, labels)
+        one, frozen = model.predict_one(X[0]), model.freeze().predict_one(X[0])
+        assert type(frozen) is type(one)
+        assert frozen == one
+    with pytest.raises(ValueError, match=r"x must have shape \(3,\), not \(2,\)"):
+        ridge.freeze().predict_one(X[0, :2])
+
+
 def test_a_frozen_model_is_small():
     X, y = stream()
     model = RecursiveRidge(PHASE).fit(X, y)
@@ -117,6 +131,22 @@ def test_groups_of_processes_have_their_own_noise():
     one_mean, one_std = groups.predict_update(X[0], Y[0])
     np.testing.assert_allclose(one_mean, mean[0])
     np.testing.assert_allclose(one_std, std[0])
+
+
+@pytest.mark.parametrize("model", [MODELS[0], MODELS[3]], ids=repr)
+def test_one_output_that_comes_as_numbers_is_answered_by_numbers(model):
+    X, y = stream()
+    alone, groups = clone(model), OutputGroups(model)
+    for x, target in zip(X, y, strict=True):
+        expected, found = (
+            alone.predict_update(x, target),
+            groups.predict_update(x, target),
+        )
+        assert np.shape(found) == np.shape(expected)
+        np.testing.assert_allclose(found, expected, atol=1e-12)
+    assert np.shape(groups.predict_one(X[0])) == np.shape(alone.predict_one(X[0]))
+    np.testing.assert_allclose(groups.predict(X), alone.predict(X))
+    groups.partial_fit(X, y)
 
 
 def test_bad_groups_and_samples_are_refused():

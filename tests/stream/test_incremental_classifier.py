@@ -18,6 +18,7 @@ from sklearn.preprocessing import PolynomialFeatures
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tiercel.features import FourierFeatures
+from tiercel.io import load, save
 from tiercel.kernels import Gaussian
 from tiercel.stream.batch_references import recoded
 from tiercel.stream.incremental_classifier import IncrementalClassifier
@@ -461,6 +462,38 @@ def test_a_state_that_does_not_fit_is_refused(path, value):
         fresh._restore_state(state)
     with pytest.raises(NotFittedError):
         fresh.predict(X)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"ridge": 0.5},
+        {"ridge": [0.01, 1.0]},
+        {"recode": 0.0},
+        {"hold_out": 3},
+        {"enough": 4},
+        {"allowed_loss": 0.1},
+        {"fit_intercept": False},
+        {"dtype": "float32"},
+    ],
+    ids=repr,
+)
+def test_parameters_changed_in_midstream_are_not_saved(change, tmp_path):
+    X, y, _ = stream(60)
+    model = IncrementalClassifier(**SELECTING).fit(X, y)
+    before = model.get_params()
+    with pytest.raises(ValueError, match="parameters were changed"):
+        save(model.set_params(**change), tmp_path / "model")
+    save(model.set_params(**before), tmp_path / "model")
+    assert_same_state(saved(load(tmp_path / "model")), saved(model))
+
+
+@pytest.mark.parametrize("features", [Gaussian(1.0), FourierFeatures, "fourier", 3])
+def test_what_makes_no_features_is_named(features):
+    model = IncrementalClassifier(features)
+    with pytest.raises(TypeError, match="features must be None or a transformer"):
+        model.learn_one([1.0], "a")
+    assert not hasattr(model, "n_features_in_")
 
 
 def test_reset_forgets_samples_and_classes():

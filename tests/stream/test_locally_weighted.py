@@ -301,6 +301,20 @@ def test_a_restored_model_goes_on_bit_for_bit(outputs):
     assert arrays["sums"].shape[1] == arrays["used"].max() > 5
 
 
+@pytest.mark.parametrize(
+    "change", [{"meta_rate": None}, {"input_range": 2.0}, {"max_fields": 50}], ids=repr
+)
+def test_parameters_changed_in_midstream_are_not_saved(change):
+    X, y = stream(100, 2)
+    model = LocallyWeightedProjection().fit(X, y)
+    before, kept = model.get_params(), model._saved_state()["fields"]
+    with pytest.raises(ValueError, match="parameters were changed"):
+        model.set_params(**change)._saved_state()
+    again = model.set_params(**before)._saved_state()["fields"]
+    for name, array in kept.items():
+        np.testing.assert_array_equal(array, again[name], name)
+
+
 def test_names_of_columns_and_emptiness_are_restored():
     pandas = pytest.importorskip("pandas")
     X, y = stream(50, 2)

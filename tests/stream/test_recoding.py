@@ -129,6 +129,12 @@ def test_references_refuse_wrong_input(reference, Phi, labels, ridge):
         reference(Phi, labels, ridge)
 
 
+@pytest.mark.parametrize("solution", ["rebalanced", "recoded"])
+def test_moments_of_nothing_have_no_solution(solution):
+    with pytest.raises(ValueError, match=r"call add\(Phi, labels\) first"):
+        getattr(ClassMoments(), solution)(1.0)
+
+
 # --- the choice ----------------------------------------------------------------
 
 

@@ -304,6 +304,13 @@ def test_bad_parameters_are_refused_before_work_starts(options):
         RecursiveRidge(**options).predict_update([1.0], 1.0)
 
 
+def test_a_kernel_is_no_feature_map():
+    model = RecursiveRidge(Gaussian(1.0))
+    with pytest.raises(TypeError, match=r"such as FourierFeatures\(Gaussian\(\)\)"):
+        model.predict_update([1.0], 1.0)
+    assert not hasattr(model, "n_features_in_")
+
+
 def test_memory_stays_the_same_to_the_byte():
     X, y, _ = stream(2000)
     model = RecursiveRidge(FOURIER, forgetting=0.99).partial_fit(X[:1], y[:1])

@@ -247,6 +247,16 @@ def test_weights_of_samples_count():
     assert model.learner.coef_ == pytest.approx(reference.coef_)
 
 
+@pytest.mark.parametrize("model", [PROCESS, LocallyWeightedProjection()])
+def test_a_weight_that_the_learner_does_not_know_is_refused(model):
+    wrapped = Regressor(model, ["a"])
+    with pytest.raises(ValueError, match="w must be 1, not 2"):
+        wrapped.learn_one({"a": 1.0}, 1.0, w=2.0)
+    assert wrapped.predict_one({"a": 1.0}) == 0.0
+    wrapped.learn_one({"a": 1.0}, 1.0, w=1.0)
+    assert wrapped.learner.n_samples_seen_ == 1
+
+
 # --- many rows --------------------------------------------------------------------
 
 

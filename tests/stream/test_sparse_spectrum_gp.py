@@ -157,6 +157,14 @@ def test_without_hyperparameters_one_sample_is_too_few():
         SparseSpectrumGP(noise=0.1).fit(*stream(20))
 
 
+@pytest.mark.parametrize("name", ["n_frequencies", "n_tune", "max_steps", "restarts"])
+def test_a_bad_number_is_called_by_its_name(name):
+    with pytest.raises(ValueError, match=name):
+        SparseSpectrumGP(**{name: 0}).fit(*stream(20))
+    with pytest.raises(ValueError, match="n_tune must be 2 or more"):
+        SparseSpectrumGP(n_tune=1).fit(*stream(20))
+
+
 @pytest.mark.parametrize("name", ["noise", "signal", "length_scale"])
 @pytest.mark.parametrize("value", [0.0, -1.0, np.nan])
 def test_bad_hyperparameters_are_refused(name, value):

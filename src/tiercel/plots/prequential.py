@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -68,7 +68,7 @@ def _named(reports: Any) -> dict[str, Report]:
     if isinstance(reports, Mapping):
         named = dict(reports)
     else:
-        many = [reports] if isinstance(reports, Report) else list(reports)
+        many = list(reports) if isinstance(reports, Iterable) else [reports]
         names = [_single(report).model for report in many]
         twice = {name for name in names if names.count(name) > 1}
         numbered = [

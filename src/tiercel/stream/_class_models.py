@@ -275,6 +275,14 @@ class ClassModels:
 
     # --- a life after the process ----------------------------------------------
 
+    def settings(self) -> tuple[Any, ...]:
+        """Return what parameters decide, to tell whether they were changed."""
+        return (
+            (self.ridges.tolist(), self.recodes.tolist()),
+            (self.hold_out, self.enough, self.allowed_loss),
+            (self.map.n_features, self.recursions[0].state.R.dtype),
+        )
+
     def arrays(self) -> dict[str, Any]:
         """Return what it takes to resume bit for bit."""
         return {

@@ -71,7 +71,7 @@ class Detector(BaseEstimator):
             raise ValueError(
                 f"residuals must have shape (n, p) or (n,), but it is {u.shape}"
             )
-        return self._take(u.reshape(len(u), -1) if u.size else u.reshape(0, 0))
+        return self._take(u[:, None] if u.ndim == 1 else u)
 
     def reset(self) -> Self:
         """Forget all residuals, and how many there are per sample."""

@@ -43,6 +43,12 @@ def make_rule(model: Any, d: int) -> Rule:
     )
 
 
+def same_rule(one: Rule, other: Rule) -> bool:
+    """Tell whether two models go on learning in the same way."""
+    parts: Any = zip(one, other, strict=True)
+    return all(np.array_equal(mine, theirs) for mine, theirs in parts)
+
+
 def within(value: Any, name: str, low: float, high: float = LARGEST) -> float:
     """Return a number from ``low`` to ``high``, or raise ValueError."""
     if not (isinstance(value, Real) and low <= float(value) <= high):

@@ -5,12 +5,31 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
 from tiercel.stream import _loops
 
 BLOCK = 4096  # rows of angles held at a time
 MARGIN = 1e16  # by which features stay below their limit, for weights to grow into
 KINDS = {"phase": _loops.COSINE, "sincos": _loops.SINE_COSINE}
+
+
+def fitted(features: Any, X: np.ndarray, y: Any) -> Any:
+    """Return a copy of a transformer, fitted; None, which is for no features, is None.
+
+    Raises
+    ------
+    TypeError
+        It is no transformer: a kernel, for instance, which `FourierFeatures` wraps.
+    """
+    if features is None:
+        return None
+    if isinstance(features, type) or not hasattr(features, "transform"):
+        raise TypeError(
+            "features must be None or a transformer, such as "
+            f"FourierFeatures(Gaussian()), not {features!r}"
+        )
+    return clone(features).fit(X, y)
 
 
 class StreamMap:

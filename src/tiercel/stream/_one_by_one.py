@@ -167,7 +167,7 @@ class OneByOne:
     # --- what else -------------------------------------------------------------
 
     def reset(self) -> Self:
-        """Forget all samples; parameters stay."""
+        """Forget all samples; parameters stay, and hyperparameters that were found."""
         for name in ("_recursion", "n_outputs_", "n_features_in_", "feature_names_in_"):
             self.__dict__.pop(name, None)
         return self
@@ -183,7 +183,7 @@ class OneByOne:
         return self
 
     def freeze(self) -> FrozenPredictor:
-        """Return a small model that predicts the same and learns no more."""
+        """Return a small model that predicts the same means and learns no more."""
         recursion = self._begun()
         return FrozenPredictor(
             recursion.map,

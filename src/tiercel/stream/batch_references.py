@@ -152,14 +152,20 @@ class ClassMoments:
 
     def rebalanced(self, ridge: float) -> np.ndarray:
         """Return the weights (F, T) in which all classes weigh the same."""
-        weights = self.counts_.sum() / self.counts_
+        weights = self._rarities()
         gram = np.tensordot(weights, self.grams_, 1)
         return _solved(gram, self.sums_.T * weights, ridge)
 
     def recoded(self, ridge: float, recode: float = 1.0) -> np.ndarray:
         """Return the weights (F, T) with targets (n / n_t)^recode."""
-        targets = (self.counts_.sum() / self.counts_) ** recode
+        targets = self._rarities() ** recode
         return _solved(self.grams_.sum(0), self.sums_.T * targets, ridge)
+
+    def _rarities(self) -> np.ndarray:
+        """Return n / n_t for each class."""
+        if not len(self.counts_):
+            raise ValueError("there are no samples yet: call add(Phi, labels) first")
+        return self.counts_.sum() / self.counts_
 
 
 def _rows(Phi: Any) -> np.ndarray:

@@ -18,7 +18,9 @@ class FrozenPredictor:
     """The weights of a streaming model and the map of its inputs: it only predicts.
 
     Made by a model's ``freeze()``. It takes F T numbers for the weights and d D for the
-    frequencies, where the model that goes on learning keeps F^2 / 2 more.
+    frequencies, where the model that goes on learning keeps F^2 / 2 more. Of a Gaussian
+    process the means are left: error bars need what was left behind. Features must be
+    `FourierFeatures` or none.
 
     Attributes
     ----------
@@ -97,7 +99,13 @@ class FrozenPredictor:
 
     def predict_one(self, x: Any) -> Any:
         """Predict one sample: a number, an array (T,), or a label."""
-        return self.predict(np.asarray(x, np.float64)[None])[0]
+        x = np.asarray(x, np.float64)
+        if x.shape != (self.n_features_in_,):
+            raise ValueError(
+                f"x must have shape ({self.n_features_in_},), not {x.shape}"
+            )
+        found = self.predict(x[None])[0]
+        return found.item() if isinstance(found, np.generic) else found
 
     export_c = write_c
 

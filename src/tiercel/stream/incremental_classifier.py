@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from tiercel._state import saved_int
@@ -14,8 +14,9 @@ from tiercel.stream import _recoding
 from tiercel.stream._class_models import ClassModels
 from tiercel.stream._class_settings import check_choice, recodes_of, ridges_of
 from tiercel.stream._labels import as_label, as_labels, in_order, labelled_rows
-from tiercel.stream._maps import StreamMap
+from tiercel.stream._maps import StreamMap, fitted
 from tiercel.stream._one_by_one import (
+    CHANGED,
     MOST_INPUTS,
     _as_floats,
     as_weights,
@@ -371,9 +372,7 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):
     # --- the parts -------------------------------------------------------------
 
     def _begin(self, X: np.ndarray, labels: list[Any]) -> ClassModels:
-        features = self.features
-        if features is not None:
-            features = clone(features).fit(X, labels)
+        features = fitted(self.features, X, labels)
         self._models = self._empty(features, X.shape[1])
         self.features_ = features
         return self._models
@@ -393,6 +392,9 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):
         names = ("features_", "n_features_in_", "feature_names_in_")
         state = {name: vars(self)[name] for name in names if name in vars(self)}
         if self._models is not None:
+            now = self._empty(self.features_, self.n_features_in_)
+            if now.settings() != self._models.settings():
+                raise ValueError(CHANGED)
             state["models"] = self._models.arrays()
         return state
 

@@ -252,7 +252,10 @@ def check_budget(period: float, share: float) -> None:
 def _sizes(n_features: Sequence[int]) -> np.ndarray:
     sizes = np.unique(np.asarray(n_features))
     if sizes.ndim != 1 or len(sizes) < 2 or sizes.dtype.kind not in "iu":
-        raise ValueError(f"n_features must be two whole numbers or more: {n_features}")
+        raise ValueError(
+            "n_features must hold at least two whole numbers, as the law is fitted to "
+            f"them, not {n_features}"
+        )
     if sizes[0] < 2:
         raise ValueError(f"n_features must be 2 or more each, not {sizes[0]}")
     return sizes

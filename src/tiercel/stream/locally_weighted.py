@@ -29,7 +29,9 @@ from tiercel.stream._fields_settings import (
     own,
     plain,
     rows_of,
+    same_rule,
 )
+from tiercel.stream._one_by_one import CHANGED
 
 FITTED = ("n_features_in_", "feature_names_in_", "n_outputs_", "n_samples_seen_")
 LEARNED = (*FITTED, "_one_output", "_fields", "_rule", "_room")
@@ -324,6 +326,9 @@ class LocallyWeightedProjection(MultiOutputMixin, RegressorMixin, BaseEstimator)
     def _saved_state(self) -> dict[str, Any]:
         state = {k: v for k, v in vars(self).items() if k not in LEARNED or k in FITTED}
         if self._begun:
+            now = make_rule(self, self.n_features_in_)
+            if not same_rule(now, self._rule):
+                raise ValueError(CHANGED)
             state["one_output"] = self._one_output
             state["fields"] = as_state(self._fields, self._rule)
         if "feature_names_in_" in state:

@@ -99,7 +99,10 @@ class OutputGroups(MetaEstimatorMixin, MultiOutputMixin, RegressorMixin, BaseEst
         return self._joined(found)
 
     def predict_one(self, x: Any) -> Any:
-        """Predict one sample: an array (T,), or a mean and a standard deviation."""
+        """Predict one sample: an array (T,), or two, means and standard deviations.
+
+        Where y has one output and came as numbers, they are numbers.
+        """
         check_is_fitted(self, "models_")
         return self._joined_one([model.predict_one(x) for model in self.models_])
 
@@ -110,17 +113,17 @@ class OutputGroups(MetaEstimatorMixin, MultiOutputMixin, RegressorMixin, BaseEst
 
     def predict_update(self, x: Any, y: Any) -> Any:
         """Predict one sample, then learn it, with every model."""
-        x, y = _as_floats(x, "x"), np.atleast_1d(_as_floats(y, "y"))
+        x, y = _as_floats(x, "x"), _as_floats(y, "y")
         if "models_" in self.__dict__:
-            return self._followed(x, y)
-        if x.ndim != 1 or y.ndim != 1:
+            return self._followed(x, np.atleast_1d(y))
+        if x.ndim != 1 or y.ndim > 1:
             raise ValueError(
-                "one sample has x of shape (d,) and y of shape (T,), not "
+                "one sample has x of shape (d,) and y a number or of shape (T,), not "
                 f"{x.shape} and {y.shape}"
             )
         with unchanged_if_refused(self):
             self._begin(self._checked(x[None], y[None], first=True)[1])
-            return self._followed(x, y)
+            return self._followed(x, np.atleast_1d(y))
 
     def _followed(self, x: np.ndarray, y: np.ndarray) -> Any:
         if x.shape != (self.n_features_in_,) or y.shape != (self.n_outputs_,):
@@ -204,10 +207,13 @@ class OutputGroups(MetaEstimatorMixin, MultiOutputMixin, RegressorMixin, BaseEst
 
     def _joined_one(self, found: list[Any]) -> Any:
         if not isinstance(found[0], tuple):
-            return self._joined([part[None] for part in found])[0]
+            joined = self._joined([part[None] for part in found])[0]
+            return joined.item() if self._one_output else joined
         means, stds = np.empty(self.n_outputs_), np.empty(self.n_outputs_)
         for group, (mean, std) in zip(self.groups_, found, strict=True):
             means[group], stds[group] = mean, std
+        if self._one_output:
+            return means.item(), stds.item()
         return means, stds
 
 

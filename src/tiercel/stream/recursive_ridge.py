@@ -6,10 +6,10 @@ from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, clone
+from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 
 from tiercel.stream._joining import rows_of_moments, same_map
-from tiercel.stream._maps import StreamMap
+from tiercel.stream._maps import StreamMap, fitted
 from tiercel.stream._one_by_one import (
     CHANGED,
     OneByOne,
@@ -165,9 +165,7 @@ class RecursiveRidge(OneByOne, MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     def _begin(self, X: np.ndarray, Y: np.ndarray) -> None:
         self._check_parameters()
-        self.features_ = None
-        if self.features is not None:
-            self.features_ = clone(self.features).fit(X, Y)
+        self.features_ = fitted(self.features, X, Y)
 
     def _map(self, n_inputs: int) -> StreamMap:
         return StreamMap(

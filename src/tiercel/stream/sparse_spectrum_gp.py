@@ -210,7 +210,14 @@ class SparseSpectrumGP(OneByOne, MultiOutputMixin, RegressorMixin, BaseEstimator
         )
 
     def _check_parameters(self) -> None:
-        check_counts(n_frequencies=self.n_frequencies, n_tune=self.n_tune)
+        check_counts(
+            n_frequencies=self.n_frequencies,
+            n_tune=self.n_tune,
+            max_steps=self.max_steps,
+            restarts=self.restarts,
+        )
+        if self.n_tune < 2:
+            raise ValueError("n_tune must be 2 or more: one row tells nothing")
         if self.tuning not in TUNINGS:
             raise ValueError(f"tuning must be one of {TUNINGS}, not {self.tuning!r}")
         check_dtype(self.dtype)

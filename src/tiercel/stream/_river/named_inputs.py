@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import is_regressor
+from sklearn.utils.validation import has_fit_parameter
 
 from tiercel.stream._river.arrays import as_row, as_rows, in_order, width
 from tiercel.stream._river.more_inputs import takes_more_inputs, with_inputs
@@ -49,8 +50,13 @@ class NamedInputs:
         return list(self._places)
 
     def _learn_one(self, x: dict[Any, Any], y: Any, weight: float) -> None:
-        places, learner = self._with_places(x.keys())
         weights = {} if weight == 1.0 else {"sample_weight": weight}
+        if weights and not has_fit_parameter(self.learner, "sample_weight"):
+            raise ValueError(
+                f"a {type(self.learner).__name__} knows no weights of samples, so w "
+                f"must be 1, not {weight!r}; the model is unchanged"
+            )
+        places, learner = self._with_places(x.keys())
         learner.learn_one(as_row(x, places), y, **weights)
         self._places, self.learner, self._begun = places, learner, True
 
