@@ -46,7 +46,14 @@ def compiled(loop: Loop | None = None, *, contract: bool = False) -> Any:
         compile = getattr(build(), "compile", None)
         if compile is None:  # NUMBA_DISABLE_JIT is set
             return build()
-        return compile(tuple(map(typeof, arguments)))
+        machine_code = compile(tuple(map(typeof, arguments)))
+
+        # Behind a plain function, so that what walks over the attributes of a model
+        # (River's report of its memory, say) does not wander off into the compiler.
+        def call(*values: Any) -> Any:
+            return machine_code(*values)
+
+        return call
 
     run.dispatcher, run.entry = build, entry  # type: ignore[attr-defined]
     return run

@@ -159,3 +159,27 @@ def test_bad_groups_and_samples_are_refused():
         with pytest.raises(ValueError, match=r"NaN|shape"):
             groups.predict_update(x, y)
     np.testing.assert_array_equal(groups.predict(X), before)
+
+
+def test_groups_pass_weights_on():
+    X, Y = stream(60, 2)
+    weights = np.linspace(0.0, 3.0, 60)
+    groups = OutputGroups(RecursiveRidge(PHASE, ridge=0.1))
+    groups.partial_fit(X[:30], Y[:30], weights[:30])
+    for sample in zip(X[30:], Y[30:], weights[30:], strict=True):
+        groups.learn_one(*sample)
+    alone = RecursiveRidge(PHASE, ridge=0.1).fit(X, Y, weights)
+    np.testing.assert_allclose(groups.predict(X), alone.predict(X), atol=1e-10)
+    before = groups.predict(X)
+    with pytest.raises(ValueError, match="sample_weight"):
+        groups.predict_update(X[0], Y[0], -1.0)
+    np.testing.assert_array_equal(groups.predict(X), before)
+
+
+def test_groups_refuse_weights_that_their_models_do_not_know():
+    X, Y = stream(60, 2)
+    groups = OutputGroups(SparseSpectrumGP(5, 0.1, 1.0, 1.0))
+    with pytest.raises(ValueError, match="SparseSpectrumGP takes no sample_weight"):
+        groups.fit(X, Y, np.ones(60))
+    with pytest.raises(ValueError, match="SparseSpectrumGP takes no sample_weight"):
+        groups.fit(X, Y).predict_update(X[0], Y[0], 2.0)

@@ -217,13 +217,17 @@ class ClassModels:
     def weights(self) -> np.ndarray:
         """Return the weights in use, recoded, a column for each class."""
         plain = self.recursions[self.chosen].weights()[:, : len(self.counts)]
-        return plain * (self.counts.sum() ** self.recode * self._factors)
+        return plain * self._recoding()
+
+    def _recoding(self) -> np.ndarray:
+        """Return what scores are multiplied by; the sum is in the order of C's."""
+        return float(sum(self.counts.tolist())) ** self.recode * self._factors
 
     def scores(self, X: np.ndarray) -> np.ndarray:
         """Return W' phi + b of rows, recoded; minus infinity for classes unseen."""
         X = self.inputs.rows_taken(X)
         plain = self.recursions[self.chosen].means(X)[:, : len(self.counts)]
-        scores = plain * (self.counts.sum() ** self.recode * self._factors)
+        scores = plain * self._recoding()
         scores[:, self._unseen] = -np.inf
         return scores
 

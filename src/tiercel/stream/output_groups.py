@@ -14,7 +14,11 @@ from sklearn.base import (
     RegressorMixin,
     clone,
 )
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import (
+    check_is_fitted,
+    has_fit_parameter,
+    validate_data,
+)
 
 from tiercel.stream._one_by_one import _as_floats, unchanged_if_refused
 
@@ -60,12 +64,13 @@ class OutputGroups(MetaEstimatorMixin, MultiOutputMixin, RegressorMixin, BaseEst
         self.model = model
         self.groups = groups
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Forget everything and learn these rows."""
+        weights = self._weights(sample_weight, None)
         with unchanged_if_refused(self):
             X, y = self._checked(X, y, first=True)
             self._begin(y)
-            return self._each("fit", X, y)
+            return self._each("fit", X, y, **weights)
 
     def optimize(self, X: Any, y: Any) -> Self:
         """Find the hyperparameters of every model by these rows; learn nothing else."""
@@ -74,14 +79,15 @@ class OutputGroups(MetaEstimatorMixin, MultiOutputMixin, RegressorMixin, BaseEst
             self._begin(y)
             return self._each("optimize", X, y)
 
-    def partial_fit(self, X: Any, y: Any) -> Self:
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Go on learning."""
         first = "models_" not in self.__dict__
+        weights = self._weights(sample_weight, None)
         with unchanged_if_refused(self):
             X, y = self._checked(X, y, first)
             if first:
                 self._begin(y)
-            return self._each("partial_fit", X, y)
+            return self._each("partial_fit", X, y, **weights)
 
     def predict(self, X: Any, **options: Any) -> Any:
         """Predict rows; ``return_std=True`` where the models know it.
@@ -106,16 +112,17 @@ class OutputGroups(MetaEstimatorMixin, MultiOutputMixin, RegressorMixin, BaseEst
         check_is_fitted(self, "models_")
         return self._joined_one([model.predict_one(x) for model in self.models_])
 
-    def learn_one(self, x: Any, y: Any) -> Self:
+    def learn_one(self, x: Any, y: Any, sample_weight: float = 1.0) -> Self:
         """Learn one sample."""
-        self.predict_update(x, y)
+        self.predict_update(x, y, sample_weight)
         return self
 
-    def predict_update(self, x: Any, y: Any) -> Any:
+    def predict_update(self, x: Any, y: Any, sample_weight: float = 1.0) -> Any:
         """Predict one sample, then learn it, with every model."""
         x, y = _as_floats(x, "x"), _as_floats(y, "y")
+        weights = self._weights(sample_weight, 1.0)
         if "models_" in self.__dict__:
-            return self._followed(x, np.atleast_1d(y))
+            return self._followed(x, np.atleast_1d(y), weights)
         if x.ndim != 1 or y.ndim > 1:
             raise ValueError(
                 "one sample has x of shape (d,) and y a number or of shape (T,), not "
@@ -123,9 +130,19 @@ class OutputGroups(MetaEstimatorMixin, MultiOutputMixin, RegressorMixin, BaseEst
             )
         with unchanged_if_refused(self):
             self._begin(self._checked(x[None], y[None], first=True)[1])
-            return self._followed(x, np.atleast_1d(y))
+            return self._followed(x, np.atleast_1d(y), weights)
 
-    def _followed(self, x: np.ndarray, y: np.ndarray) -> Any:
+    def _weights(self, sample_weight: Any, neutral: float | None) -> dict[str, Any]:
+        """Return what to pass on; refuse weights that the models know nothing of."""
+        if sample_weight is neutral or (neutral and sample_weight == neutral):
+            return {}
+        if not has_fit_parameter(self.model, "sample_weight"):
+            raise ValueError(
+                f"a {type(self.model).__name__} takes no sample_weight; leave it out"
+            )
+        return {"sample_weight": sample_weight}
+
+    def _followed(self, x: np.ndarray, y: np.ndarray, weights: dict[str, Any]) -> Any:
         if x.shape != (self.n_features_in_,) or y.shape != (self.n_outputs_,):
             raise ValueError(
                 f"x must have shape ({self.n_features_in_},) and y "
@@ -134,7 +151,7 @@ class OutputGroups(MetaEstimatorMixin, MultiOutputMixin, RegressorMixin, BaseEst
         check_size(x, y)
         return self._joined_one(
             [
-                model.predict_update(x, y[group])
+                model.predict_update(x, y[group], **weights)
                 for model, group in zip(self.models_, self.groups_, strict=True)
             ]
         )
@@ -193,9 +210,9 @@ class OutputGroups(MetaEstimatorMixin, MultiOutputMixin, RegressorMixin, BaseEst
         self.n_outputs_ = outputs
         self.models_ = [clone(self.model) for _ in self.groups_]
 
-    def _each(self, verb: str, X: np.ndarray, Y: np.ndarray) -> Self:
+    def _each(self, verb: str, X: np.ndarray, Y: np.ndarray, **weights: Any) -> Self:
         for model, group in zip(self.models_, self.groups_, strict=True):
-            getattr(model, verb)(X, Y[:, group])
+            getattr(model, verb)(X, Y[:, group], **weights)
         return self
 
     def _joined(self, parts: Sequence[np.ndarray]) -> np.ndarray:
