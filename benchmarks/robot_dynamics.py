@@ -233,10 +233,10 @@ BENCHMARK = Reproduction(
         "are its defaults but for the rate that is named. In print, on other "
         "logs (Sarcos training file, James, iCub), more frequencies are better, and "
         "the incremental process beats LWPR on every output and the frozen one "
-        "wherever the world drifts. Here ur10e, ur3_cobotops and omav do not gain from every doubling, and ur3_cobotops, "
-        "whose inputs do not determine its outputs, is better served by the frozen "
-        "process. Where persistence is ahead of everybody, samples follow one another "
-        "too closely to tell models apart."
+        "wherever the world drifts. Here ur10e, ur3_cobotops and omav do not gain from "
+        "every doubling, and ur3_cobotops, whose inputs do not determine its outputs, "
+        "is better served by the frozen process. Where persistence is ahead of "
+        "everybody, samples follow one another too closely to tell models apart."
     ),
     cases=[{"stream": name} for name in (*RECIPES, ARM)],
     measure=measure,
