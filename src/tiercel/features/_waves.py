@@ -1,4 +1,8 @@
-"""Cosines and sines of many angles at once, compiled."""
+"""Cosines and sines of many angles at once, compiled.
+
+The streaming learners' loops hold the same series: a compiled loop can only call those
+of its own module.
+"""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from tiercel.kernels.base import NotOffered
 
 MAPS = ("sincos", "phase")
 SAMPLINGS = ("independent", "orthogonal", "structured")
-#: Up to so many inputs a stored matrix is as fast as the structured transform.
+#: Up to so many inputs the structured matrix itself is stored: it is small.
 STORED = 64
 
 
